@@ -1,0 +1,1 @@
+"""rowproof: leaderboard rows as file targets that carry their own proof."""

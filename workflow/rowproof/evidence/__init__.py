@@ -1,0 +1,1 @@
+"""Bundles, verification, statistics, plans and leaderboards; knows no benchmark family."""
