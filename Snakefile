@@ -1,0 +1,18 @@
+from snakemake.utils import min_version
+
+min_version("9.27")
+
+
+include: "rules/common.smk"
+include: "rules/specs.smk"
+include: "rules/simulate.smk"
+include: "rules/evidence.smk"
+include: "rules/boards.smk"
+
+
+rule all:
+    input:
+        [row.bundle for row in LAUNCH.rows],
+        [board_files(board) for board in LAUNCH.boards],
+    localrule: True
+    default_target: True

@@ -1,0 +1,38 @@
+# Tables and plot of one board, rendered only when each of its rows verifies.
+for _board in LAUNCH.boards:
+
+    rule:
+        name:
+            f"leaderboard_{_board.board.replace('-', '_')}"
+        input:
+            state=_board.signal_path,
+            recipe=ancient(_board.recipe_path),
+            bundles=ancient([ROWS[f"{_board.board}/{_name}"].bundle for _name in _board.rows]),
+        output:
+            report(
+                multiext(f"results/{_board.board}/leaderboard", ".csv", ".json", ".md", ".svg"),
+                category="Boards",
+                subcategory=_board.board,
+                caption="../workflow/report/leaderboard.rst",
+            ),
+        log:
+            f"logs/leaderboard/{_board.board}.log",
+        conda:
+            "../envs/rowproof.yaml"
+        threads: 1
+        resources:
+            mem_mb=1000,
+            runtime=10,
+        localrule: True
+        script:
+            "../workflow/scripts/leaderboard.py"
+
+    for _slash in ("", "/"):
+
+        rule:
+            name:
+                f"results/{_board.board}{_slash}"
+            input:
+                board_files(_board),
+                [ROWS[f"{_board.board}/{_name}"].bundle for _name in _board.rows],
+            localrule: True

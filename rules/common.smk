@@ -1,0 +1,79 @@
+# Every function of the workflow, and what it knows of boards and rows. No rules here.
+import os
+import sys
+from pathlib import Path
+
+from snakemake.exceptions import WorkflowError
+from snakemake.logging import logger
+
+ROOT = Path(workflow.basedir).resolve()
+# The code that runs must be the code that was hashed, whichever rowproof is installed.
+sys.path.insert(0, str(ROOT / "workflow"))
+os.environ["PYTHONPATH"] = os.pathsep.join(
+    [str(ROOT / "workflow"), *filter(None, [os.environ.get("PYTHONPATH")])]
+)
+
+from rowproof import recipes
+from rowproof.determinism import pin_environment
+from rowproof.errors import RowproofError
+from rowproof.jobs import LAUNCH_VARIABLE
+
+
+def load_launch():
+    """Read the boards once per launch; job processes get the same answer from a file."""
+    stored = os.environ.get(LAUNCH_VARIABLE)
+    if stored and not workflow.is_main_process:
+        return recipes.read_launch(Path(stored))
+    try:
+        launch = recipes.prepare(ROOT, Path.cwd(), touch=workflow.is_main_process)
+    except RowproofError as error:
+        raise WorkflowError(str(error)) from None
+    if workflow.is_main_process:
+        os.environ[LAUNCH_VARIABLE] = str(recipes.write_launch(launch, Path.cwd()))
+        for row in launch.rows:
+            for reason in row.reasons:
+                logger.info(f"{row.name} is {row.state}: {reason}")
+    return launch
+
+
+pin_environment()
+LAUNCH = load_launch()
+ROWS = {row.name: row for row in LAUNCH.rows}
+BOARDS = {board.board: board for board in LAUNCH.boards}
+
+
+def row_of(wildcards):
+    """The row that a job of a stage belongs to."""
+    return ROWS[f"{wildcards.board}/{wildcards.row}"]
+
+
+def recipe_of(stage):
+    """Input function: the recipe file of a stage. It is named by its digest, so its time stamp says nothing."""
+    return lambda wildcards: ancient(row_of(wildcards).recipe_path(stage))
+
+
+def product_of(stage, file):
+    """Input function: a product of an earlier stage; likewise named by its recipe's digest."""
+    return lambda wildcards: ancient(row_of(wildcards).product(stage, file))
+
+
+def shard_of(wildcards):
+    """The shard that a simulate job runs."""
+    return next(shard for shard in row_of(wildcards).shards if shard.name == wildcards.shard)
+
+
+def shard_files(row):
+    """The record files of all shards of a row."""
+    return [row.product("simulate", f"{shard.name}.jsonl") for shard in row.shards]
+
+
+def board_files(board):
+    """The rendered files of a board."""
+    return [f"results/{board.board}/{name}" for name in recipes.BOARD_FILES]
+
+
+wildcard_constraints:
+    board="|".join(sorted(BOARDS)),
+    row="|".join(sorted({row.row for row in LAUNCH.rows})),
+    key="[0-9a-f]{16}",
+    shard="[a-z0-9_-]+",

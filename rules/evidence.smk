@@ -1,0 +1,58 @@
+# The summary of a row over all its records.
+rule summarise:
+    input:
+        recipe=recipe_of("summary"),
+        records=lambda wildcards: ancient(shard_files(row_of(wildcards))),
+    output:
+        summary="work/rows/{board}/{row}/summary-{key}/summary.json",
+        job="work/rows/{board}/{row}/summary-{key}/summary.job.json",
+    log:
+        "logs/summarise/{board}/{row}/{key}.log",
+    conda:
+        "../envs/rowproof.yaml"
+    threads: 1
+    resources:
+        mem_mb=1000,
+        runtime=10,
+    params:
+        seeds=lambda wildcards: list(row_of(wildcards).seeds),
+    localrule: True
+    script:
+        "../workflow/scripts/summarise.py"
+
+
+# One rule per row, named by the path that users type. Its outputs are all files of the bundle; only the state file
+# has a time stamp that counts, because every other input is named by the digest of what determines it.
+for _row in LAUNCH.rows:
+
+    rule:
+        name:
+            f"results/{_row.name}"
+        input:
+            state=_row.signal_path,
+            recipe=ancient(_row.recipe_path("bundle")),
+            recipes=ancient([_row.recipe_path(stage) for stage in recipes.STAGES]),
+            specs=ancient(_row.product("specs", "specs.jsonl")),
+            records=ancient(shard_files(_row)),
+            summary=ancient(_row.product("summary", "summary.json")),
+        output:
+            _row.bundle,
+        log:
+            f"logs/bundle/{_row.name}.log",
+        conda:
+            "../envs/rowproof.yaml"
+        threads: 1
+        resources:
+            mem_mb=1000,
+            runtime=10,
+        localrule: True
+        script:
+            "../workflow/scripts/bundle.py"
+
+    # Shell completion appends the slash once the folder exists.
+    rule:
+        name:
+            f"results/{_row.name}/"
+        input:
+            _row.bundle,
+        localrule: True

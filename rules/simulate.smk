@@ -1,0 +1,23 @@
+# One shard of a row's episodes: a seed, or a seed with one partner, or the whole row (config: shard_by).
+rule simulate:
+    input:
+        recipe=recipe_of("simulate"),
+        specs=product_of("specs", "specs.jsonl"),
+    output:
+        records="work/rows/{board}/{row}/simulate-{key}/{shard}.jsonl",
+        job="work/rows/{board}/{row}/simulate-{key}/{shard}.job.json",
+    log:
+        "logs/simulate/{board}/{row}/{key}/{shard}.log",
+    benchmark:
+        "work/benchmarks/simulate/{board}/{row}/{key}/{shard}.tsv"
+    conda:
+        "../envs/rowproof.yaml"
+    threads: 1
+    resources:
+        mem_mb=1000,
+        runtime=10,
+    params:
+        seeds=lambda wildcards: list(shard_of(wildcards).seeds),
+        partner=lambda wildcards: shard_of(wildcards).partner,
+    script:
+        "../workflow/scripts/simulate.py"

@@ -1,0 +1,301 @@
+"""Boards, plans and partner sets: the typed models of ``config/`` and how they refer to one another."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator, model_validator
+
+from rowproof.errors import ConfigError
+from rowproof.families import Engine, engines
+from rowproof.identities import identity, member_uri, parameter_digest
+from rowproof.strict_yaml import Document, load, validate
+
+Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", max_length=60)]
+Identifier = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]+([-_][a-z0-9]+)*$", max_length=60)]
+Versioned = Annotated[str, StringConstraints(pattern=r"^[a-z0-9_]+@v[1-9][0-9]*$")]
+Seed = Annotated[int, Field(ge=0, lt=2**63)]
+
+
+class Strict(BaseModel):
+    """Base of all configuration models: unknown keys and silent conversions are refused."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+
+def _unique(values: list[Any]) -> list[Any]:
+    if len(set(values)) != len(values):
+        raise ValueError(f"entries must be distinct, found {values}")
+    return values
+
+
+class Row(Strict):
+    """One line of a board."""
+
+    policy: Identifier = Field(description="the ego policy that the row evaluates; the engine must know it")
+    label: str = Field("", description="text shown beside the row, e.g. 'oracle reference'")
+    description: str = Field("", description="one sentence for readers of the board")
+
+
+class Board(Strict):
+    """One leaderboard: ``config/boards/<board>.yaml``."""
+
+    schema_: Literal["rowproof/board/1"] = Field(alias="schema")
+    board: Name = Field(description="name of the board and of its folder under results/; equals the file name")
+    title: str
+    description: str = ""
+    task: Versioned = Field(description="task and version, e.g. handover_place@v1")
+    engine: Name = Field(description="the engine that runs the episodes")
+    tier: Literal["exact", "outcome", "statistical"] = Field(description="what a rebuild elsewhere must equal")
+    plan: Name = Field(description="the preregistration: config/plans/<plan>.yaml")
+    partner_set: Name = Field(description="config/partners/<partner_set>.yaml")
+    rows: dict[Name, Row] = Field(min_length=1)
+    notes: list[str] = Field(default_factory=list, description="footnotes under the table")
+
+
+class Grid(Strict):
+    """Which episodes a row consists of: seeds x partners x episodes, in this order."""
+
+    seeds: list[Seed] = Field(min_length=1, description="cluster seeds in run order")
+    partners: list[Identifier] = Field(min_length=1, description="members of the partner set, in roster order")
+    episodes_per_partner: Annotated[int, Field(ge=1, le=100_000)]
+    root_seed: Seed = Field(description="root of the ego's random streams")
+    initial_state: Literal["seed*1000+episode", "episode"] = Field(
+        description="how an episode's start state is numbered; equal numbers start equally for every partner and row"
+    )
+
+    _distinct = field_validator("seeds", "partners")(_unique)
+
+
+class StatisticsPlan(Strict):
+    """Parameters of the bootstrap intervals."""
+
+    n_resamples: Annotated[int, Field(ge=1, le=100_000)]
+    root_seed: Seed
+
+
+class PlanRow(Strict):
+    """A row as it was preregistered."""
+
+    policy: Identifier
+
+
+class Plan(Strict):
+    """A preregistration: fixed by a commit before the first episode of the rows it lists."""
+
+    schema_: Literal["rowproof/plan/1"] = Field(alias="schema")
+    plan: Name
+    board: Name
+    task: Versioned
+    grid: Grid
+    cell: dict[str, Any] = Field(description="task parameters; their keys are those of the engine's model")
+    statistics: StatisticsPlan
+    rows: dict[Name, PlanRow] = Field(min_length=1)
+    decision_rules: str
+    notes: str = ""
+
+
+class Member(Strict):
+    """A partner: public members carry parameters, private ones only what identifies them."""
+
+    name: Identifier
+    class_: Identifier = Field(alias="class")
+    split: Literal["public", "private"]
+    role: str = ""
+    seed: Seed = 0
+    checkpoint_step: Seed | None = None
+    checkpoint_uri: str | None = None
+    params: dict[str, str] | None = Field(None, description="parameter values as text, the form that is hashed")
+    params_sha256: str | None = Field(None, pattern=r"^[0-9a-f]{64}$")
+    identity: str | None = Field(None, pattern=r"^[0-9a-f]{16}$")
+
+    @model_validator(mode="after")
+    def _split_fields(self) -> "Member":
+        if self.split == "public" and (self.params is None or self.params_sha256 or self.identity):
+            raise ValueError("a public member gives params, and neither params_sha256 nor identity (both derive)")
+        if self.split == "private" and (self.params is not None or not self.identity):
+            raise ValueError("a private member gives identity (and params_sha256), never params")
+        return self
+
+    @property
+    def weights_uri(self) -> str | None:
+        """Where the member's behaviour comes from: its checkpoint, or its parameters; None if it has neither."""
+        return self.checkpoint_uri or (member_uri(self.class_, self.params) if self.params else None)
+
+    def as_seat(self) -> dict[str, Any]:
+        """The member as plain recipe data, with its identity.
+
+        Raises:
+            ConfigError: the member is private, so its parameters are not known here.
+        """
+        if self.params is None:
+            raise ConfigError(f"member {self.name} is private: only the holder of its parameters can run it")
+        return {
+            "name": self.name,
+            "class": self.class_,
+            "seed": self.seed,
+            "checkpoint_step": self.checkpoint_step,
+            "weights_uri": self.weights_uri,
+            "params": dict(self.params),
+            "params_sha256": parameter_digest(self.params),
+            "identity": identity(self.class_, self.seed, self.checkpoint_step, self.weights_uri),
+        }
+
+
+class PartnerSet(Strict):
+    """A versioned roster of partners: ``config/partners/<set>.yaml``."""
+
+    schema_: Literal["rowproof/partner-set/1"] = Field(alias="schema")
+    set_id: Identifier
+    version: Annotated[int, Field(ge=1)]
+    task: Versioned
+    floor: Annotated[float, Field(ge=0, le=1)] | None = None
+    floor_probe: Literal["fingerprint", "free_regrasp"] | None = None
+    notes: str = ""
+    members: list[Member] = Field(min_length=1)
+
+    @field_validator("members")
+    @classmethod
+    def _distinct_names(cls, members: list[Member]) -> list[Member]:
+        _unique([member.name for member in members])
+        return members
+
+
+class Config(Strict):
+    """``config/config.yaml``: what is built by default and how it is cut into jobs."""
+
+    schema_: Literal["rowproof/config/1"] = Field(alias="schema")
+    boards: list[Name] = Field(min_length=1, description="boards of the default target")
+    shard_by: Literal["row", "seed", "partner"] = Field(
+        description="one job per row, per seed, or per seed and partner; changes speed, never a result"
+    )
+    quick_rows: list[str] = Field(default_factory=list, description="rows that make reproduce rebuilds from scratch")
+
+    _distinct = field_validator("boards", "quick_rows")(_unique)
+
+
+MODELS: dict[str, type[Strict]] = {"config": Config, "board": Board, "plan": Plan, "partner-set": PartnerSet}
+
+
+def json_schema(kind: str) -> bytes:
+    """The JSON schema file of one kind of configuration file (a key of ``MODELS``)."""
+    schema = MODELS[kind].model_json_schema(by_alias=True)
+    schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+    return (json.dumps(schema, indent=2, sort_keys=True) + "\n").encode()
+
+
+@dataclass(frozen=True)
+class BoardSetup:
+    """A board with everything it refers to, cross-checked."""
+
+    board: Board
+    plan: Plan
+    plan_path: str
+    plan_bytes: bytes
+    partner_set: PartnerSet
+    engine: Engine
+
+    def row_setup(self, row: str) -> dict[str, Any]:
+        """All plain data that determines the episodes of ``row`` (the ``setup`` of its recipes)."""
+        return row_setup(self.plan, row, self.partner_set, self.engine)
+
+
+def row_setup(plan: Plan, row: str, partner_set: PartnerSet, engine: Engine) -> dict[str, Any]:
+    """The setup of one row as the plan demands it, with partners taken from ``partner_set``."""
+    members = {member.name: member for member in partner_set.members}
+    return {
+        "task": plan.task,
+        "policy": plan.rows[row].policy,
+        "seeds": list(plan.grid.seeds),
+        "episodes_per_partner": plan.grid.episodes_per_partner,
+        "root_seed": plan.grid.root_seed,
+        "initial_state": plan.grid.initial_state,
+        "partner_set": f"{partner_set.set_id}@v{partner_set.version}",
+        "members": [members[name].as_seat() for name in plan.grid.partners],
+        "cell": engine.cell_model.model_validate(plan.cell).model_dump(),
+    }
+
+
+def _check_plan(plan: Plan, document: Document, engine: Engine, members: set[str], set_name: str) -> None:
+    for index, name in enumerate(plan.grid.partners):
+        if name not in members:
+            raise document.error(
+                ("grid", "partners", index), f"must be a public member of partner set {set_name}, found {name!r}"
+            )
+    for name, row in plan.rows.items():
+        if row.policy not in engine.policies:
+            raise document.error(
+                ("rows", name, "policy"),
+                f"must be a policy of engine {engine.name} ({', '.join(engine.policies)}), found {row.policy!r}",
+            )
+    cell_lines = {key[1:]: line for key, line in document.lines.items() if key[:1] == ("cell",)}
+    validate(Document(document.name + " (cell)", plan.cell, cell_lines), engine.cell_model)
+
+
+def load_board(root: Path, name: str) -> BoardSetup:
+    """Read ``config/boards/<name>.yaml`` and what it refers to.
+
+    Raises:
+        ConfigError: any file breaks its model, or names something that does not exist or does not fit.
+    """
+    config = root / "config"
+    board_path = config / "boards" / f"{name}.yaml"
+    if not board_path.is_file():
+        known = ", ".join(sorted(path.stem for path in (config / "boards").glob("*.yaml")))
+        raise ConfigError(f"board {name!r}: must be one of {known}, found no file config/boards/{name}.yaml")
+    board, document = load(board_path, Board, root)
+    if board.board != name:
+        raise document.error(("board",), f"must equal the file name {name!r}, found {board.board!r}")
+    known_engines = engines()
+    if board.engine not in known_engines:
+        raise document.error(("engine",), f"must be one of {', '.join(known_engines)}, found {board.engine!r}")
+    engine = known_engines[board.engine]
+    for key, folder, value in (("plan", "plans", board.plan), ("partner_set", "partners", board.partner_set)):
+        if not (config / folder / f"{value}.yaml").is_file():
+            raise document.error((key,), f"must name a file in config/{folder}/, found no {value}.yaml there")
+    plan_path = config / "plans" / f"{board.plan}.yaml"
+    plan, plan_document = load(plan_path, Plan, root)
+    partner_set, set_document = load(config / "partners" / f"{board.partner_set}.yaml", PartnerSet, root)
+    for what, doc, value, expected in (
+        ("plan", plan_document, plan.plan, board.plan),
+        ("board", plan_document, plan.board, board.board),
+        ("task", plan_document, plan.task, board.task),
+        ("task", set_document, partner_set.task, board.task),
+    ):
+        if value != expected:
+            raise doc.error((what,), f"must be {expected!r} as in {document.name}, found {value!r}")
+    _check_plan(
+        plan, plan_document, engine, {m.name for m in partner_set.members if m.split == "public"}, board.partner_set
+    )
+    for row_name, row in board.rows.items():
+        if row_name not in plan.rows:
+            raise document.error(
+                ("rows", row_name),
+                f"must be listed in {plan_document.name} ({', '.join(plan.rows)}), found no such row",
+            )
+        if row.policy != plan.rows[row_name].policy:
+            raise document.error(
+                ("rows", row_name, "policy"),
+                f"must be {plan.rows[row_name].policy!r} as preregistered in {plan_document.name}, found {row.policy!r}",
+            )
+    return BoardSetup(board, plan, plan_path.relative_to(root).as_posix(), plan_path.read_bytes(), partner_set, engine)
+
+
+def load_config(root: Path) -> tuple[Config, dict[str, BoardSetup]]:
+    """Read ``config/config.yaml`` and its boards.
+
+    Raises:
+        ConfigError: naming file, line and key.
+    """
+    config, document = load(root / "config" / "config.yaml", Config, root)
+    setups: dict[str, BoardSetup] = {}
+    for index, name in enumerate(config.boards):
+        if not (root / "config" / "boards" / f"{name}.yaml").is_file():
+            raise document.error(("boards", index), f"must name a file in config/boards/, found {name!r}")
+        setups[name] = load_board(root, name)
+    for index, target in enumerate(config.quick_rows):
+        board, _, row = target.partition("/")
+        if board not in setups or row not in setups[board].board.rows:
+            raise document.error(("quick_rows", index), f"must be <board>/<row> of the boards above, found {target!r}")
+    return config, setups

@@ -1,0 +1,512 @@
+"""Verification of rowproof bundles.
+
+Nothing in a bundle is believed that can be derived: the plan says which records must exist, every number is computed
+again from them, every hash and identity again from its material. What only git history can tell is looked up there,
+and called unknown where the history is not at hand.
+"""
+
+import stat
+from collections.abc import Mapping
+from functools import lru_cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from rowproof import git
+from rowproof.boards import Board, PartnerSet, Plan, row_setup
+from rowproof.closure import analyse
+from rowproof.errors import RowproofError
+from rowproof.evidence import bundle as writer
+from rowproof.evidence.checks import CheckTable
+from rowproof.evidence.statistics import row_summary
+from rowproof.families import Engine, engines
+from rowproof.files import sha256_hex
+from rowproof.identities import identity, member_uri, parameter_digest
+from rowproof.layout import (
+    BUNDLE_SCHEMA,
+    FIXED_FILES,
+    PROVENANCE,
+    PROVENANCE_SCHEMA,
+    SUMS,
+    bundle_files,
+    episode_file,
+    provenance_digest,
+    read_sums,
+    render_sums,
+)
+from rowproof.records import (
+    NULL,
+    check_fields,
+    decode,
+    digest,
+    encode_document,
+    encode_line,
+    split_lines,
+)
+from rowproof.strict_yaml import parse, validate
+
+STAGES = ("specs", "simulate", "summary", "bundle")
+# No bundle of ours comes near; a file beyond it is not read into memory.
+MAX_FILE_BYTES = 1 << 30
+
+BUNDLE_FIELDS = {
+    "schema": (str,),
+    "board": (str,),
+    "row": (str,),
+    "task": (str,),
+    "engine": (str,),
+    "tier": (str,),
+    "row_key": (str,),
+    "stage_keys": (dict,),
+    "plan": (dict,),
+    "policy": (dict,),
+    "partners": (dict,),
+    "seed_schedule": (dict,),
+    "summary": (dict,),
+    "manifest": (dict,),
+}
+PROVENANCE_FIELDS = {"schema": (str,), "row_digest": (str,), "dirty": (bool,), "jobs": (list,), "digest": (str,)}
+JOB_FIELDS = {
+    "stage": (str,),
+    "shard": (str, NULL),
+    "commit": (str,),
+    "dirty": (bool,),
+    "seconds": (float,),
+    "platform": (str,),
+    "cpu_model": (str,),
+    "python": (str,),
+    "versions": (dict,),
+}
+
+
+def is_bundle(folder: Path) -> bool:
+    """Whether ``folder`` looks like a rowproof bundle (and not like a published one)."""
+    return (folder / "recipe.json").exists() or (folder / PROVENANCE).exists()
+
+
+def verify_bundle(folder: Path, root: Path | None, allow_dirty: bool = False) -> CheckTable:
+    """Check the bundle in ``folder``.
+
+    Args:
+        folder: the bundle.
+        root: the project whose boards, partners and history it is held against; None when there is none.
+        allow_dirty: let a bundle from a modified checkout pass its eligibility check (for work in progress).
+
+    Raises:
+        RowproofError: ``folder`` is not a readable folder.
+    """
+    if not folder.is_dir():
+        raise RowproofError(f"{folder}: must be a bundle folder, found none: give the path of a row under results/")
+    checker = _Checker(folder, root, allow_dirty)
+    checker.run()
+    return checker.table
+
+
+def require_verified(folder: Path, root: Path) -> None:
+    """Raise unless the bundle verifies (a modified checkout is allowed, since the bundle says so itself).
+
+    Raises:
+        RowproofError: naming every failing check.
+    """
+    table = verify_bundle(folder, root, allow_dirty=True)
+    if not table.passed:
+        lines = [f"{check.id}: {check.found} [must hold: {check.must}]" for check in table.failures]
+        raise RowproofError("the new bundle must verify, found:\n" + "\n".join(lines))
+
+
+class _Checker:
+    def __init__(self, folder: Path, root: Path | None, allow_dirty: bool) -> None:
+        self.folder = folder
+        self.root = root
+        self.allow_dirty = allow_dirty
+        self.table = CheckTable(str(folder))
+        self.files: dict[str, bytes] = {}
+        self.documents: dict[str, Any] = {}
+        self.plan: Plan | None = None
+        self.engine: Engine | None = None
+        self.setup: dict[str, Any] | None = None
+
+    def run(self) -> None:
+        self._files()
+        self._documents()
+        self._plan()
+        self._sums()
+        self._bundle()
+        self._recipe()
+        self._partners()
+        self._records()
+        self._provenance()
+        self._history()
+
+    # The groups below each add checks; a group that lacks its input fails by name and leaves the others to run.
+
+    def _files(self) -> None:
+        must = "every entry is a regular file of bounded size, no link, no folder"
+        with self.table.guard("files:plain", must):
+            odd = []
+            for path in sorted(self.folder.iterdir()):
+                status = path.lstat()
+                if not stat.S_ISREG(status.st_mode) or status.st_nlink != 1 or status.st_size > MAX_FILE_BYTES:
+                    odd.append(path.name)
+                else:
+                    self.files[path.name] = path.read_bytes()
+            self.table.add("files:plain", not odd, must, f"{len(self.files)} files, odd entries {odd}")
+
+    def _documents(self) -> None:
+        must = "UTF-8, no byte-order mark, canonical JSON with unique keys, exactly one final newline"
+        for name in ("bundle.json", "recipe.json", "identities.json", PROVENANCE):
+            with self.table.guard(f"encoding:{name}", must):
+                if name not in self.files:
+                    raise RowproofError(f"{name} is missing")
+                document = decode(self.files[name], name)
+                same = encode_document(document) == self.files[name]
+                self.table.add(f"encoding:{name}", same, must, "canonical" if same else "other bytes than canonical")
+                if isinstance(document, dict):
+                    self.documents[name] = document
+
+    def _plan(self) -> None:
+        must = "plan.yaml is a valid plan with the parameters of its engine"
+        with self.table.guard("plan:model", must):
+            document = parse(self.files["plan.yaml"], "plan.yaml")
+            plan = validate(document, Plan)
+            engine = engines().get(self.documents.get("bundle.json", {}).get("engine"))
+            if engine is None:
+                raise RowproofError(f"no engine is named {self.documents.get('bundle.json', {}).get('engine')!r}")
+            engine.cell_model.model_validate(plan.cell)
+            self.plan, self.engine = plan, engine
+            self.table.add("plan:model", True, must, f"plan {plan.plan} of board {plan.board}")
+        must = "the names of the files are those that the plan's seeds demand"
+        if self.plan is None:
+            expected = [n for n in self.files if n not in FIXED_FILES and n.startswith("episodes_seed")]
+            self.table.add("files:set", False, must, f"no readable plan; found {sorted(expected)}")
+            return
+        wanted = set(bundle_files(self.plan.grid.seeds))
+        present = {path.name for path in self.folder.iterdir()}
+        found = f"missing {sorted(wanted - present)}, unexpected {sorted(present - wanted)}"
+        self.table.add("files:set", wanted == present, must, found)
+
+    def _sums(self) -> None:
+        covered = {name: data for name, data in self.files.items() if name not in (SUMS, PROVENANCE)}
+        must = f"{SUMS} lists every file but itself and {PROVENANCE}, each once, sorted by name"
+        with self.table.guard("sums:coverage", must):
+            if SUMS not in self.files:
+                raise RowproofError(f"{SUMS} is missing")
+            sums = read_sums(self.files[SUMS])
+            same = list(sums) == sorted(covered)
+            self.table.add("sums:coverage", same, must, f"{len(sums)} entries for {len(covered)} files")
+            for name in sorted(set(sums) & set(covered)):
+                holds = sums[name] == sha256_hex(covered[name])
+                self.table.add(f"sums:{name}", holds, "SHA-256 as listed", "as listed" if holds else "differs")
+            same = render_sums(covered) == self.files[SUMS]
+            self.table.add("sums:bytes", same, f"{SUMS} is written as sha256sum writes it", "yes" if same else "no")
+
+    def _bundle(self) -> None:
+        must = "bundle.json has the declared keys and types"
+        with self.table.guard("bundle:schema", must):
+            document = check_fields(self.documents.get("bundle.json"), BUNDLE_FIELDS, "bundle.json")
+            if document["schema"] != BUNDLE_SCHEMA:
+                raise RowproofError(f"schema must be {BUNDLE_SCHEMA}, found {document['schema']!r}")
+            self.table.add("bundle:schema", True, must, BUNDLE_SCHEMA)
+        document = self.documents.get("bundle.json", {})
+        must = "the manifest lists every other identity file with its SHA-256"
+        with self.table.guard("bundle:manifest", must):
+            outside = ("bundle.json", SUMS, PROVENANCE)
+            wanted = {n: sha256_hex(data) for n, data in sorted(self.files.items()) if n not in outside}
+            stated = document.get("manifest", {})
+            wrong = sorted({n for n in {*wanted, *stated} if wanted.get(n) != stated.get(n)})
+            holds = not wrong and list(stated) == sorted(stated)
+            self.table.add("bundle:manifest", holds, must, f"{len(stated)} entries, wrong or missing {wrong}")
+        must = "REPRO.txt is the command that builds this row"
+        command = f"snakemake results/{document.get('board')}/{document.get('row')}\n".encode()
+        text = self.files.get("REPRO.txt", b"")
+        self.table.add("repro:text", text == command, must, text.decode("utf-8", "replace").strip())
+
+    def _recipe(self) -> None:
+        recipes, document = self.documents.get("recipe.json", {}), self.documents.get("bundle.json", {})
+        must = "recipe.json holds all stages in order, each with the keys of the one before it"
+        with self.table.guard("recipe:chain", must):
+            upstream: dict[str, str] = {}
+            broken = [] if tuple(recipes) == STAGES else ["stages"]
+            for stage in STAGES:
+                if recipes[stage]["stage"] != stage or recipes[stage]["upstream"] != upstream:
+                    broken.append(stage)
+                upstream = {stage: digest(recipes[stage])}
+            self.table.add("recipe:chain", not broken, must, f"broken at {broken}" if broken else "whole")
+        must = "row key and stage keys are the digests of the recipes"
+        with self.table.guard("recipe:keys", must):
+            keys = {stage: digest(recipe) for stage, recipe in recipes.items()}
+            holds = keys == document.get("stage_keys") and keys.get("bundle") == document.get("row_key")
+            self.table.add("recipe:keys", holds, must, f"row key {str(keys.get('bundle'))[:16]}")
+        must = "the plan lists this row with this policy, and its blob id is the recorded one"
+        with self.table.guard("plan:row", must):
+            assert self.plan is not None
+            last = recipes["bundle"]
+            blob = git.blob_id(self.files["plan.yaml"])
+            planned = self.plan.rows.get(document["row"])
+            stated = {
+                "board": (document["board"], self.plan.board, last["board"]),
+                "row": (document["row"], last["row"]),
+                "task": (document["task"], self.plan.task),
+                "engine": (document["engine"], last["engine"]),
+                "tier": (document["tier"], last["tier"]),
+                "plan": (encode_line(document["plan"]), encode_line(last["plan"])),
+                "blob": (document["plan"].get("blob"), blob),
+                "policy": (document["policy"].get("name"), planned.policy if planned else "(row not in plan)"),
+                "producers": (
+                    [recipes["specs"]["producer"], recipes["simulate"]["producer"]],
+                    [self.engine.specs_module, self.engine.simulate_module] if self.engine else [],
+                ),
+            }
+            differing = {key: values for key, values in stated.items() if any(v != values[0] for v in values)}
+            self.table.add("plan:row", not differing, must, f"differing {differing}" if differing else f"blob {blob}")
+        self._project_plan(document)
+
+    def _project_plan(self, document: Mapping[str, Any]) -> None:
+        must = "the plan is one that the project committed, now or earlier"
+        with self.table.guard("plan:project", must):
+            if self.root is None:
+                self.table.add("plan:project", None, must, "no project at hand")
+                return
+            path, blob = str(document["plan"]["path"]), git.blob_id(self.files["plan.yaml"])
+            expected = f"config/plans/{self.plan.plan if self.plan else '?'}.yaml"
+            if path != expected:
+                raise RowproofError(f"the plan's path must be {expected}, found {path}")
+            if (self.root / path).is_file() and git.blob_id((self.root / path).read_bytes()) == blob:
+                self.table.add("plan:project", True, must, f"equals {path}")
+                return
+            commit = git.first_commit_with(self.root, "HEAD", path, blob)
+            found = f"an earlier revision, {commit}" if commit else f"no revision of {path} has blob {blob}"
+            self.table.add("plan:project", commit is not None, must, found)
+
+    def _partners(self) -> None:
+        recipes, seats = self.documents.get("recipe.json", {}), self.documents.get("identities.json", {})
+        document = self.documents.get("bundle.json", {})
+        must = "every identity follows from the material beside it, and recipe, identities and bundle agree"
+        with self.table.guard("partners:identity", must):
+            setup = recipes["simulate"]["setup"]
+            problems = [] if recipes["specs"]["setup"] == setup else ["specs and simulation differ in their setup"]
+            for member in setup["members"]:
+                uri = member["weights_uri"]
+                if parameter_digest(member["params"]) != member["params_sha256"]:
+                    problems.append(f"{member['name']}: parameter digest")
+                if member["checkpoint_step"] is None:
+                    expected = member_uri(member["class"], member["params"]) if member["params"] else None
+                    if uri != expected:
+                        problems.append(f"{member['name']}: weights URI")
+                if identity(member["class"], member["seed"], member["checkpoint_step"], uri) != member["identity"]:
+                    problems.append(f"{member['name']}: identity")
+            expected_seats = writer.identities(setup)
+            if seats != expected_seats:
+                problems.append("identities.json")
+            if document["partners"] != {m["name"]: m["identity"] for m in setup["members"]}:
+                problems.append("partners of bundle.json")
+            policy = {"name": setup["policy"], "identity": expected_seats["policy"]["identity"]}
+            if document["policy"] != policy:
+                problems.append("policy of bundle.json")
+            self.table.add("partners:identity", not problems, must, ", ".join(problems) or f"{len(setup['members'])}")
+        must = "the setup of the recipe is what the plan and the project's partner set demand"
+        with self.table.guard("setup:plan", must):
+            if self.plan is None or self.engine is None:
+                raise RowproofError("no readable plan")
+            recorded = recipes["simulate"]["setup"]
+            partner_set = self._partner_set(recorded)
+            if partner_set is None:
+                partner_set, source = self._recorded_partners(recorded), None
+            else:
+                source = True
+            demanded = row_setup(self.plan, document["row"], partner_set, self.engine)
+            wrong = sorted(key for key in {*demanded, *recorded} if demanded.get(key) != recorded.get(key))
+            self.setup = demanded
+            summary = recipes["summary"]
+            if summary["statistics"] != self.plan.statistics.model_dump():
+                wrong.append("statistics")
+            if summary["partners"] != self.plan.grid.partners:
+                wrong.append("partners of the summary")
+            schedule = {
+                "root_seed": self.plan.grid.root_seed,
+                "seeds": self.plan.grid.seeds,
+                "episodes_per_partner": self.plan.grid.episodes_per_partner,
+            }
+            if document["seed_schedule"] != schedule:
+                wrong.append("seed_schedule")
+            found = f"differing {wrong}" if wrong else "equal"
+            holds = False if wrong else source
+            self.table.add("setup:plan", holds, must, found if source else found + "; no partner set to compare with")
+
+    def _partner_set(self, recorded: Mapping[str, Any]) -> PartnerSet | None:
+        """The project's partner set: that of today if it agrees with the record, else that of the record's commit."""
+        if self.root is None or self.plan is None or self.engine is None:
+            return None
+        board_path = f"config/boards/{self.plan.board}.yaml"
+        board = validate(parse((self.root / board_path).read_bytes(), board_path), Board)
+        path = f"config/partners/{board.partner_set}.yaml"
+        today = validate(parse((self.root / path).read_bytes(), path), PartnerSet)
+        names = {member.name for member in today.members if member.split == "public"}
+        if names.issuperset(self.plan.grid.partners):
+            row = next(iter(self.plan.rows))
+            if row_setup(self.plan, row, today, self.engine)["members"] == recorded["members"]:
+                return today
+        for commit in sorted({job["commit"] for job in self._jobs()}):
+            data = git.file_at(self.root, commit, path)
+            if data is not None:
+                return validate(parse(data, f"{commit}:{path}"), PartnerSet)
+        return today
+
+    def _recorded_partners(self, recorded: Mapping[str, Any]) -> PartnerSet:
+        set_id, _, version = recorded["partner_set"].partition("@v")
+        members = [
+            {
+                "name": m["name"],
+                "class": m["class"],
+                "split": "public",
+                "seed": m["seed"],
+                "checkpoint_step": m["checkpoint_step"],
+                "checkpoint_uri": m["weights_uri"] if m["checkpoint_step"] is not None else None,
+                "params": m["params"],
+            }
+            for m in recorded["members"]
+        ]
+        return PartnerSet.model_validate(
+            {
+                "schema": "rowproof/partner-set/1",
+                "set_id": set_id,
+                "version": int(version),
+                "task": recorded["task"],
+                "members": members,
+            }
+        )
+
+    def _records(self) -> None:
+        must = "the records are exactly those that the plan's specs demand, in order, in canonical form"
+        if self.setup is None or self.engine is None:
+            self.table.add("records:set", False, must, "what must be there cannot be derived")
+            return
+        records: list[dict[str, Any]] = []
+        simulate = import_module(self.engine.simulate_module)
+        specs = import_module(self.engine.specs_module).specs(self.setup)
+        with self.table.guard("records:set", must):
+            by_seed: dict[int, list[dict[str, Any]]] = {}
+            for spec in specs:
+                by_seed.setdefault(spec["seed"], []).append(spec)
+            wrong: list[str] = []
+            pairs = []
+            for seed, own in by_seed.items():
+                name = episode_file(seed)
+                lines = [line for _, line in split_lines(self.files[name], name)]
+                if len(lines) != len(own):
+                    wrong.append(f"{name}: {len(lines)} records for {len(own)} specs")
+                for number, (line, spec) in enumerate(zip(lines, own, strict=False), start=1):
+                    record = decode(line, f"{name}:{number}")
+                    if encode_line(record).encode() != line:
+                        wrong.append(f"{name}:{number}: not in canonical form")
+                    pairs.append((f"{name}:{number}", spec, record))
+                    records.append(record)
+            self.table.add("records:set", not wrong, must, "; ".join(wrong[:5]) or f"{len(records)} records")
+        must = "every record agrees with its spec and with itself (schema, units, derived values)"
+        with self.table.guard("records:content", must):
+            problems = [
+                f"{place}: {problem}"
+                for place, spec, record in pairs
+                for problem in simulate.check_record(self.setup, spec, record)
+            ]
+            found = "; ".join(problems[:5]) + (f"; {len(problems)} in all" if len(problems) > 5 else "")
+            self.table.add("records:content", not problems, must, found or f"{len(pairs)} records")
+        must = "the summary equals the one computed from the records, to the last bit"
+        with self.table.guard("summary:exact", must):
+            assert self.plan is not None
+            statistics = self.plan.statistics.model_dump()
+            fresh = row_summary(records, partners=self.plan.grid.partners, **statistics)
+            stated = self.documents["bundle.json"]["summary"]
+            same = encode_document(fresh) == encode_document(stated)
+            self.table.add("summary:exact", same, must, "equal" if same else _first_difference(stated, fresh))
+
+    def _jobs(self) -> list[dict[str, Any]]:
+        jobs = self.documents.get(PROVENANCE, {}).get("jobs", [])
+        return [job for job in jobs if isinstance(job, dict) and isinstance(job.get("commit"), str)]
+
+    def _provenance(self) -> None:
+        must = "provenance.json has the declared form, is unedited and belongs to this bundle"
+        with self.table.guard("provenance:form", must):
+            document = check_fields(self.documents.get(PROVENANCE), PROVENANCE_FIELDS, PROVENANCE)
+            for index, job in enumerate(document["jobs"]):
+                check_fields(job, JOB_FIELDS, f"{PROVENANCE}: jobs[{index}]")
+                if job["seconds"] < 0:
+                    raise RowproofError(f"jobs[{index}]: seconds must not be negative, found {job['seconds']}")
+            stages = {job["stage"] for job in document["jobs"]}
+            problems = []
+            if document["schema"] != PROVENANCE_SCHEMA:
+                problems.append(f"schema {document['schema']}")
+            if document["digest"] != provenance_digest(document):
+                problems.append("edited after it was written")
+            if document["row_digest"] != sha256_hex(self.files["bundle.json"]):
+                problems.append("belongs to another bundle")
+            if stages != set(STAGES):
+                problems.append(f"stages {sorted(stages)}")
+            if document["dirty"] != any(job["dirty"] for job in document["jobs"]):
+                problems.append("dirty mark disagrees with its jobs")
+            self.table.add(
+                "provenance:form", not problems, must, "; ".join(problems) or f"{len(document['jobs'])} jobs"
+            )
+        must = "made from a clean checkout at a known commit"
+        dirty = self.documents.get(PROVENANCE, {}).get("dirty")
+        unknown = any(job["commit"] == "unknown" for job in self._jobs())
+        clean = dirty is False and not unknown
+        found = "clean" if clean else "from a modified or unknown checkout: commit, then build again"
+        self.table.add("eligibility:clean", clean or self.allow_dirty, must, found)
+
+    def _history(self) -> None:
+        commits = sorted({job["commit"] for job in self._jobs()})
+        root = self.root
+        missing = [commit for commit in commits if root is None or not _has_commit(root, commit)]
+        must = "the plan was committed, exactly as it is, before the records were made"
+        with self.table.guard("history:plan", must):
+            if missing or root is None or not commits:
+                self.table.add("history:plan", None, must, f"commits not in this clone: {missing or 'none recorded'}")
+            else:
+                plan = self.documents["bundle.json"]["plan"]
+                blob = git.blob_id(self.files["plan.yaml"])
+                wrong = [commit for commit in commits if _blob_at(root, commit, plan["path"]) != blob]
+                first = git.first_commit_with(root, commits[0], plan["path"], blob)
+                found = f"not at {wrong}" if wrong else f"committed at {first}"
+                self.table.add("history:plan", not wrong, must, found)
+        must = "the code named by the recipe is the code of the commit at which its stage ran"
+        with self.table.guard("history:code", must):
+            dirty = any(job["dirty"] for job in self._jobs())
+            if missing or root is None or not commits or dirty:
+                reason = "made from a modified checkout" if dirty else f"commits not in this clone: {missing}"
+                self.table.add("history:code", None, must, reason)
+                return
+            wrong = set()
+            recipes = self.documents["recipe.json"]
+            for job in self._jobs():
+                for path, expected in recipes[job["stage"]]["code"].items():
+                    if _code_digest(root, job["commit"], path) != expected:
+                        wrong.add(f"{path} at {job['commit'][:12]}")
+            self.table.add("history:code", not wrong, must, f"differing {sorted(wrong)}" if wrong else "equal")
+
+
+@lru_cache(maxsize=4096)
+def _has_commit(root: Path, commit: str) -> bool:
+    return git.has_commit(root, commit)
+
+
+@lru_cache(maxsize=4096)
+def _blob_at(root: Path, commit: str, path: str) -> str | None:
+    return git.blob_at(root, commit, path)
+
+
+@lru_cache(maxsize=4096)
+def _code_digest(root: Path, commit: str, path: str) -> str | None:
+    data = git.file_at(root, commit, path)
+    return None if data is None else analyse(data, "", False, path).digest
+
+
+def _first_difference(stated: Any, fresh: Any, path: str = "summary") -> str:
+    if isinstance(stated, dict) and isinstance(fresh, dict):
+        for key in [*fresh, *stated]:
+            if key not in stated or key not in fresh:
+                return f"{path}.{key} is only on one side"
+            if encode_document(stated[key]) != encode_document(fresh[key]):
+                return _first_difference(stated[key], fresh[key], f"{path}.{key}")
+        return f"{path}: order of keys"
+    return f"{path}: stated {encode_line(stated)[:200]}, computed {encode_line(fresh)[:200]}"

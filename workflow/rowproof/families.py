@@ -1,0 +1,40 @@
+"""The small protocol by which benchmark families join the spine."""
+
+import importlib
+from dataclasses import dataclass
+from functools import cache
+
+from pydantic import BaseModel
+
+FAMILIES = ("rowproof.chamber.family",)
+
+
+@dataclass(frozen=True)
+class Engine:
+    """One way to run episodes, as a family registers it.
+
+    Attributes:
+        name: what a board's ``engine:`` says.
+        policies: the ego policies it can run.
+        cell_model: strict model of the task parameters (``cell:`` of a plan).
+        specs_module: offers ``specs(setup) -> list[dict]``, all evaluation units of a row in order.
+        simulate_module: offers ``simulate(setup, specs) -> Iterator[dict]`` (one record per spec, in order, each
+            depending on its own spec alone) and ``check_record(setup, spec, record) -> list[str]`` (what is wrong
+            with a record as far as that can be told without running it).
+    """
+
+    name: str
+    policies: tuple[str, ...]
+    cell_model: type[BaseModel]
+    specs_module: str
+    simulate_module: str
+
+
+@cache
+def engines() -> dict[str, Engine]:
+    """All registered engines by name. Importing a family module is cheap: it imports no simulator."""
+    found: dict[str, Engine] = {}
+    for name in FAMILIES:
+        for engine in importlib.import_module(name).ENGINES:
+            found[engine.name] = engine
+    return found

@@ -1,0 +1,177 @@
+"""What every workflow script does around its work: log, check that the recipe still holds, and say who did it."""
+
+import json
+import logging
+import os
+import platform
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from rowproof import git
+from rowproof.closure import HashCache, closure
+from rowproof.errors import GateError, RowproofError, StaleInputError
+from rowproof.files import sha256_hex, write_atomic
+from rowproof.records import decode, digest, encode_document
+
+log = logging.getLogger("rowproof")
+
+# Names the file of the launch that a process is a job of.
+LAUNCH_VARIABLE = "ROWPROOF_LAUNCH"
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def _cpu_model() -> str:
+    try:
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor() or "unknown"
+
+
+@dataclass
+class Job:
+    """One running script: its recipe, and the entry that it adds to the row's provenance."""
+
+    root: Path
+    commit: str
+    dirty: bool
+    recipe: dict[str, Any]
+    key: str
+    started: float = field(default_factory=time.monotonic)
+
+    def entry(self, shard: str | None = None) -> dict[str, Any]:
+        """Provenance of this job so far."""
+        return {
+            "stage": self.recipe["stage"],
+            "shard": shard,
+            "commit": self.commit,
+            "dirty": self.dirty,
+            "seconds": round(time.monotonic() - self.started, 3),
+            "platform": platform.platform(),
+            "cpu_model": _cpu_model(),
+            "python": platform.python_version(),
+            "versions": {name: installed(name) for name in self.recipe["pins"]},
+        }
+
+    def check_unchanged(self, scripts: list[str]) -> None:
+        """Refuse to go on when code or installed packages are not those of the recipe.
+
+        Raises:
+            StaleInputError: a file of the code closure differs, or a pinned distribution has another version.
+        """
+        producer = self.recipe.get("producer")
+        now = closure(self.root, scripts, [producer] if producer else [], HashCache(None)).code
+        if now != self.recipe["code"]:
+            differing = sorted(
+                path for path in {*now, *self.recipe["code"]} if now.get(path) != self.recipe["code"].get(path)
+            )
+            raise StaleInputError(
+                f"the code must stay as it was when the build started, found a change in {', '.join(differing)}: "
+                "start snakemake again"
+            )
+        for name, pinned in self.recipe["pins"].items():
+            if installed(name) != pinned:
+                raise StaleInputError(
+                    f"{name} must have the pinned version {pinned} (requirements.lock), found {installed(name)}: "
+                    "install the lock file again"
+                )
+
+
+def installed(name: str) -> str:
+    """Installed version of a distribution, or ``absent``."""
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "absent"
+
+
+def check_gate(root: Path, plan_path: str, plan_blob: str) -> None:
+    """The preregistration gate: nothing runs before the plan is committed exactly as it is.
+
+    Raises:
+        GateError: the checkout is no git repository, or the committed plan is absent or differs.
+    """
+    head = git.run(root, "rev-parse", "HEAD")
+    if head is None:
+        raise GateError(f"the plan {plan_path} must be committed, found no git commit here: commit it first")
+    committed = git.blob_at(root, head.decode().strip(), plan_path)
+    if committed is None:
+        raise GateError(f"the plan {plan_path} must be committed, found it untracked: commit it before any run")
+    on_disk = git.blob_id((root / plan_path).read_bytes())
+    if not committed == on_disk == plan_blob:
+        raise GateError(
+            f"the plan {plan_path} must be as committed (blob {committed}), found blob {on_disk} on disk: "
+            "commit the change, which makes it a new plan, or restore the file"
+        )
+
+
+def _tree_state() -> tuple[str, bool]:
+    """Commit and dirtiness as they were when the build was launched."""
+    stored = os.environ.get(LAUNCH_VARIABLE)
+    if stored:
+        launch = json.loads(Path(stored).read_bytes())
+        return launch["commit"], launch["dirty"]
+    tree = git.tree_state(ROOT)
+    return tree.commit, tree.dirty
+
+
+@contextmanager
+def job(snakemake: Any, script: str) -> Iterator[Job]:
+    """Run the body of one workflow script.
+
+    The log file receives all messages. Code and pins are compared with the recipe before and after the work. An
+    error that the user can mend ends the script with its message and without a traceback.
+    """
+    Path(snakemake.log[0]).parent.mkdir(parents=True, exist_ok=True)
+    handlers = [logging.FileHandler(snakemake.log[0], mode="w"), logging.StreamHandler(sys.stderr)]
+    logging.basicConfig(level=logging.INFO, format="%(message)s", handlers=handlers, force=True)
+    try:
+        data = Path(snakemake.input.recipe).read_bytes()
+        recipe = decode(data, snakemake.input.recipe)
+        key = digest(recipe)
+        current = Job(ROOT, *_tree_state(), recipe, key)
+        if recipe["stage"] != "leaderboard":
+            current.check_unchanged([script])
+        yield current
+        if recipe["stage"] != "leaderboard":
+            current.check_unchanged([script])
+    except RowproofError as error:
+        log.error("error: %s", error)
+        sys.exit(error.exit_code)
+    except OSError as error:
+        log.error("error: %s: %s", error.strerror or error, error.filename or "")
+        sys.exit(2)
+
+
+def write_product(path: str, data: bytes, entries: list[dict[str, Any]] | None = None) -> None:
+    """Write a product, and beside it who made it (``*.job.json``) when ``entries`` are given."""
+    target = Path(path)
+    if entries is not None:
+        document = {"sha256": sha256_hex(data), "jobs": entries}
+        write_atomic(target.with_suffix(".job.json"), encode_document(document))
+    write_atomic(target, data)
+
+
+def read_product(path: str) -> tuple[bytes, list[dict[str, Any]]]:
+    """A product and who made it.
+
+    Raises:
+        StaleInputError: the product is not the one that its job wrote.
+    """
+    target = Path(path)
+    data = target.read_bytes()
+    document = json.loads(target.with_suffix(".job.json").read_bytes())
+    if document["sha256"] != sha256_hex(data):
+        raise StaleInputError(
+            f"{path} must be as its job wrote it, found other content: delete it and start snakemake again"
+        )
+    return data, document["jobs"]

@@ -1,0 +1,492 @@
+"""Recipes: everything that determines a row, stage by stage, and what of it has changed.
+
+A stage's recipe is plain data; the SHA-256 of its canonical JSON is the stage key, and each recipe holds the keys of
+the stages before it. The key of the last stage is the row key. Products of a stage lie in a folder named by its key,
+so products of different recipes never meet, and going back to an older recipe finds its products again.
+"""
+
+import json
+import os
+import re
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rowproof import git
+from rowproof.boards import BoardSetup, Config, load_config
+from rowproof.closure import HashCache, closure
+from rowproof.errors import ConfigError, RecordError
+from rowproof.files import sha256_hex, write_atomic, write_if_changed
+from rowproof.layout import PROVENANCE, SUMS, bundle_files, episode_file, provenance_digest, read_sums
+from rowproof.records import decode, digest, encode_document, split_lines
+
+STAGES = ("specs", "simulate", "summary", "bundle")
+SCRIPTS = {
+    "specs": "workflow/scripts/specs.py",
+    "simulate": "workflow/scripts/simulate.py",
+    "summary": "workflow/scripts/summarise.py",
+    "bundle": "workflow/scripts/bundle.py",
+    "leaderboard": "workflow/scripts/leaderboard.py",
+}
+# Distributions whose version can change a number; the others only carry data around.
+NUMERIC = ("mujoco", "numpy", "sapien", "scipy", "torch")
+KEY_DIGITS = 16
+
+
+def read_pins(root: Path) -> dict[str, str]:
+    """Distribution -> version from ``requirements.lock``.
+
+    Raises:
+        ConfigError: the lock is missing or holds a line that is no exact pin.
+    """
+    path = root / "requirements.lock"
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except OSError as error:
+        raise ConfigError(f"requirements.lock: must be a readable file: {error.strerror}") from None
+    pins = {}
+    for number, line in enumerate(lines, start=1):
+        text = line.split("#")[0].strip()
+        if not text:
+            continue
+        match = re.fullmatch(r"([A-Za-z0-9._-]+)==([A-Za-z0-9.+!_-]+)", text)
+        if match is None:
+            raise ConfigError(f"requirements.lock:{number}: must be name==version, found {text!r}")
+        pins[re.sub(r"[-_.]+", "-", match[1]).lower()] = match[2]
+    return pins
+
+
+def row_recipes(setup: BoardSetup, row: str, root: Path, cache: HashCache, pins: dict[str, str]) -> dict[str, Any]:
+    """The recipes of all stages of one row: stage -> recipe, in the order of ``STAGES``."""
+    data = setup.row_setup(row)
+    board = setup.board
+    own: dict[str, dict[str, Any]] = {
+        "specs": {"producer": setup.engine.specs_module, "setup": data},
+        "simulate": {"producer": setup.engine.simulate_module, "setup": data},
+        "summary": {"statistics": setup.plan.statistics.model_dump(), "partners": list(setup.plan.grid.partners)},
+        "bundle": {
+            "board": board.board,
+            "row": row,
+            "engine": board.engine,
+            "tier": board.tier,
+            "plan": {"path": setup.plan_path, "blob": git.blob_id(setup.plan_bytes)},
+        },
+    }
+    recipes: dict[str, Any] = {}
+    upstream: dict[str, str] = {}
+    for stage in STAGES:
+        producer = own[stage].get("producer")
+        code = closure(root, [SCRIPTS[stage]], [producer] if producer else [], cache)
+        recipe = {
+            "stage": stage,
+            **own[stage],
+            "code": code.code,
+            "pins": {name: pins.get(name, "unpinned") for name in NUMERIC if name in code.packages},
+            "upstream": dict(upstream),
+        }
+        recipes[stage] = recipe
+        upstream = {stage: digest(recipe)}
+    return recipes
+
+
+def stage_keys(recipes: dict[str, Any]) -> dict[str, str]:
+    """Stage -> key."""
+    return {stage: digest(recipe) for stage, recipe in recipes.items()}
+
+
+@dataclass(frozen=True)
+class Shard:
+    """A part of a row's episodes that one job runs: some seeds, with all partners or with one."""
+
+    name: str
+    seeds: tuple[int, ...]
+    partner: str | None = None
+
+    def holds(self, seed: int, partner: str) -> bool:
+        """Whether an episode belongs to this shard."""
+        return seed in self.seeds and self.partner in (None, partner)
+
+
+def shards_of(seeds: Iterable[int], partners: Iterable[str], shard_by: str) -> list[Shard]:
+    """How a row is cut into jobs; ``shard_by`` is that of config/config.yaml."""
+    seeds = tuple(seeds)
+    if shard_by == "row":
+        return [Shard("all", seeds)]
+    if shard_by == "seed":
+        return [Shard(f"seed{seed}", (seed,)) for seed in seeds]
+    return [Shard(f"seed{seed}-{partner}", (seed,), partner) for seed in seeds for partner in partners]
+
+
+@dataclass(frozen=True)
+class RowPlan:
+    """What the workflow needs to know of one row; plain data, so that job processes can read it from a file."""
+
+    board: str
+    row: str
+    keys: dict[str, str]
+    seeds: tuple[int, ...]
+    shards: tuple[Shard, ...]
+    plan_path: str
+    plan_blob: str
+    state: str
+    reasons: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """``<board>/<row>``."""
+        return f"{self.board}/{self.row}"
+
+    def recipe_path(self, stage: str) -> str:
+        """Recipe file of a stage; never changes once written, since its name holds its digest."""
+        return f"work/recipes/{self.name}/{stage}-{self.keys[stage][:KEY_DIGITS]}.json"
+
+    @property
+    def signal_path(self) -> str:
+        """The file whose time stamp tells Snakemake whether the row is current."""
+        return f"work/recipes/{self.name}/state.json"
+
+    def product(self, stage: str, file: str) -> str:
+        """Path of a product of a stage, in the folder of that stage's key."""
+        return f"work/rows/{self.name}/{stage}-{self.keys[stage][:KEY_DIGITS]}/{file}"
+
+    @property
+    def bundle(self) -> list[str]:
+        """All files of the bundle, relative to the working directory."""
+        return [f"results/{self.name}/{file}" for file in bundle_files(self.seeds)]
+
+
+@dataclass(frozen=True)
+class BoardPlan:
+    """What the workflow needs to know of one board."""
+
+    board: str
+    rows: tuple[str, ...]
+    key: str
+    state: str
+
+    @property
+    def recipe_path(self) -> str:
+        """What determines the rendered board."""
+        return f"work/recipes/{self.board}/leaderboard-{self.key[:KEY_DIGITS]}.json"
+
+    @property
+    def signal_path(self) -> str:
+        """The file whose time stamp tells Snakemake whether the rendered board is current."""
+        return f"work/recipes/{self.board}/leaderboard-state.json"
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One start of Snakemake: all rows and the state of the checkout, read once and handed to every job."""
+
+    root: str
+    commit: str
+    dirty: bool
+    rows: tuple[RowPlan, ...]
+    boards: tuple[BoardPlan, ...]
+
+    def row(self, name: str) -> RowPlan:
+        """The row ``<board>/<row>``."""
+        return next(row for row in self.rows if row.name == name)
+
+
+@dataclass
+class Recorded:
+    """What a bundle on disk says of itself, as far as its own hashes vouch for it."""
+
+    problems: list[str] = field(default_factory=list)
+    recipes: dict[str, Any] | None = None
+    good: set[str] = field(default_factory=set)
+    provenance: dict[str, Any] | None = None
+
+    @property
+    def keys(self) -> dict[str, str]:
+        """Stage keys of the recorded recipes (empty when unreadable)."""
+        return stage_keys(self.recipes) if self.recipes else {}
+
+
+def read_recorded(folder: Path, expected: list[str], cache: HashCache) -> Recorded:
+    """Compare the bundle in ``folder`` with its own hashes and with the file names that it must have."""
+    found = Recorded()
+    present = sorted(entry.name for entry in os.scandir(folder)) if folder.is_dir() else []
+    for name in sorted(set(expected) - set(present)):
+        found.problems.append(f"{name} is missing")
+    for name in sorted(set(present) - set(expected)):
+        found.problems.append(f"{name} does not belong to the bundle: move it away")
+    try:
+        sums = read_sums((folder / SUMS).read_bytes())
+    except (OSError, RecordError):
+        found.problems.append(f"{SUMS} is missing or damaged")
+        return found
+    for name in sorted(set(expected) - {SUMS, PROVENANCE}):
+        path = folder / name
+        if path.is_symlink() or not path.is_file():
+            continue
+        if cache.sha256(path) == sums.get(name):
+            found.good.add(name)
+        else:
+            found.problems.append(f"{name} differs from its hash in {SUMS}")
+    if set(sums) != set(expected) - {SUMS, PROVENANCE}:
+        found.problems.append(f"{SUMS} lists other files than the bundle must have")
+    try:
+        provenance = decode((folder / PROVENANCE).read_bytes(), PROVENANCE)
+        if provenance["digest"] != provenance_digest(provenance):
+            raise ValueError
+        if provenance["row_digest"] != cache.sha256(folder / "bundle.json"):
+            raise ValueError
+        found.provenance = provenance
+    except (OSError, ValueError, KeyError, TypeError, RecordError):
+        if f"{PROVENANCE} is missing" not in found.problems:
+            found.problems.append(f"{PROVENANCE} is damaged or belongs to another bundle")
+    if "recipe.json" in found.good:
+        try:
+            recipes = decode((folder / "recipe.json").read_bytes(), "recipe.json")
+            if list(recipes) != list(STAGES):
+                raise ValueError
+            found.recipes = recipes
+        except (ValueError, TypeError, RecordError):
+            found.problems.append("recipe.json is damaged")
+    return found
+
+
+def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    if isinstance(value, dict) and value:
+        for key, item in value.items():
+            yield from _leaves(item, f"{path}.{key}" if path else str(key))
+    elif isinstance(value, list) and value and all(isinstance(item, dict) and "name" in item for item in value):
+        for item in value:
+            yield from _leaves(item, f"{path}[{item['name']}]")
+    else:
+        yield path, value
+
+
+@dataclass(frozen=True)
+class Change:
+    """One item that differs between a recorded recipe and the current one."""
+
+    kind: str
+    item: str
+    stage: str
+    before: Any
+    after: Any
+
+    def describe(self) -> str:
+        """One line for people."""
+        if self.kind == "code":
+            verb = "added" if self.before is None else "removed" if self.after is None else "changed"
+            return f"{self.stage}: code {self.item} {verb}"
+        return f"{self.stage}: {self.kind} {self.item}: {self.before!r} -> {self.after!r}"
+
+
+def compare_recipes(before: dict[str, Any], after: dict[str, Any]) -> list[Change]:
+    """The items that differ, each named once at the first stage that it enters."""
+    changes: list[Change] = []
+    named: set[tuple[str, str]] = set()
+    for stage in STAGES:
+        old, new = dict(_leaves(before.get(stage, {}))), dict(_leaves(after.get(stage, {})))
+        # Code paths hold dots, so they are compared as whole keys.
+        old_code, new_code = before.get(stage, {}).get("code", {}), after.get(stage, {}).get("code", {})
+        pairs = [("code", key, old_code.get(key), new_code.get(key)) for key in sorted({*old_code, *new_code})]
+        for key in sorted({*old, *new}):
+            top = key.split(".")[0]
+            if top not in ("code", "upstream"):
+                kind = "pin" if top == "pins" else "config"
+                pairs.append((kind, key.removeprefix("pins."), old.get(key), new.get(key)))
+        for kind, item, was, now in pairs:
+            # Digests and identities follow from the parameters beside them, which are named instead.
+            if was == now or (kind, item) in named or item.endswith(("params_sha256", "weights_uri")):
+                continue
+            named.add((kind, item))
+            changes.append(Change(kind, item, stage, was, now))
+    return changes
+
+
+def row_state(folder: Path, seeds: Iterable[int], recipes: dict[str, Any], cache: HashCache) -> tuple[str, Recorded]:
+    """``current``, ``missing``, ``stale`` or ``damaged``, and what is recorded."""
+    if not folder.is_dir() or not any(folder.iterdir()):
+        return "missing", Recorded()
+    recorded = read_recorded(folder, bundle_files(seeds), cache)
+    if recorded.recipes is not None and recorded.keys != stage_keys(recipes):
+        return "stale", recorded
+    if recorded.problems:
+        return "damaged", recorded
+    return "current", recorded
+
+
+def state_reasons(state: str, recorded: Recorded, recipes: dict[str, Any]) -> list[str]:
+    """Why a row is not current, one line per cause."""
+    if state == "missing":
+        return ["there is no bundle yet"]
+    if state == "stale":
+        return [change.describe() for change in compare_recipes(recorded.recipes or {}, recipes)]
+    return recorded.problems if state == "damaged" else []
+
+
+def _signal(path: Path, key: str, state: str, reasons: Iterable[str], outputs: Iterable[Path]) -> None:
+    """Tell Snakemake by time stamp and content whether a target is current.
+
+    Current: the time stamp is 0, so no output is ever older, whatever times a clone or a ``touch`` left. Otherwise it
+    is newer than every output, and the content is new as well, because Snakemake ignores a newer time stamp on
+    content that it remembers.
+    """
+    data: dict[str, Any] = {"key": key, "state": state}
+    if state == "current":
+        write_if_changed(path, encode_document(data))
+        if path.stat().st_mtime != 0:
+            os.utime(path, (0, 0))
+        return
+    newest = max((output.stat().st_mtime for output in outputs if output.exists()), default=0.0)
+    now = max(time.time(), newest + 1)
+    write_atomic(path, encode_document({**data, "reasons": list(reasons), "at_ns": time.time_ns()}))
+    os.utime(path, (now, now))
+
+
+def _adopt(plan: RowPlan, folder: Path, recorded: Recorded, workdir: Path) -> None:
+    """Take the records of an intact older bundle whose simulation recipe is the current one.
+
+    So a change in a later stage asks for no new episodes, even in a fresh clone without intermediate files.
+    """
+    if recorded.provenance is None or recorded.keys.get("simulate") != plan.keys["simulate"]:
+        return
+    jobs = [job for job in recorded.provenance.get("jobs", []) if job.get("stage") == "simulate"]
+    for shard in plan.shards:
+        target = workdir / plan.product("simulate", f"{shard.name}.jsonl")
+        if target.exists() or not all(episode_file(seed) in recorded.good for seed in shard.seeds):
+            continue
+        lines = []
+        for seed in shard.seeds:
+            name = episode_file(seed)
+            for _, line in split_lines((folder / name).read_bytes(), name):
+                record = json.loads(line)
+                if shard.holds(record["seed"], record["metadata"].get("member", "")):
+                    lines.append(line + b"\n")
+        data = b"".join(lines)
+        write_atomic(target.with_suffix(".job.json"), encode_document({"sha256": sha256_hex(data), "jobs": jobs}))
+        write_atomic(target, data)
+
+
+def prepare(root: Path, workdir: Path, touch: bool = True) -> Launch:
+    """Compute all recipes and, with ``touch``, write the recipe files that the rules depend on.
+
+    Args:
+        root: the project (code and configuration).
+        workdir: the folder that holds ``work/`` and ``results/``; usually the project as well.
+        touch: False only looks.
+
+    Raises:
+        ConfigError: any configuration file is wrong.
+    """
+    config, setups = load_config(root)
+    pins = read_pins(root)
+    cache = HashCache(workdir / "work" / "cache" / "hashes.json" if touch else None)
+    tree = git.tree_state(root)
+    rows, boards = [], []
+    for name, setup in setups.items():
+        own = [_prepare_row(config, setup, row, root, workdir, cache, pins, touch) for row in setup.board.rows]
+        rows += own
+        boards.append(_prepare_board(setup, own, root, workdir, cache, touch))
+        assert name == setup.board.board
+    if touch:
+        cache.save()
+    return Launch(str(root), tree.commit, tree.dirty, tuple(rows), tuple(boards))
+
+
+def _prepare_row(
+    config: Config,
+    setup: BoardSetup,
+    row: str,
+    root: Path,
+    workdir: Path,
+    cache: HashCache,
+    pins: dict[str, str],
+    touch: bool,
+) -> RowPlan:
+    recipes = row_recipes(setup, row, root, cache, pins)
+    grid = setup.plan.grid
+    folder = workdir / "results" / setup.board.board / row
+    state, recorded = row_state(folder, grid.seeds, recipes, cache)
+    plan = RowPlan(
+        board=setup.board.board,
+        row=row,
+        keys=stage_keys(recipes),
+        seeds=tuple(grid.seeds),
+        shards=tuple(shards_of(grid.seeds, grid.partners, config.shard_by)),
+        plan_path=setup.plan_path,
+        plan_blob=git.blob_id(setup.plan_bytes),
+        state=state,
+        reasons=tuple(state_reasons(state, recorded, recipes)),
+    )
+    if touch:
+        for stage in STAGES:
+            path = workdir / plan.recipe_path(stage)
+            if not path.exists():
+                write_atomic(path, encode_document(recipes[stage]))
+        outputs = (workdir / file for file in plan.bundle)
+        _signal(workdir / plan.signal_path, plan.keys["bundle"], state, plan.reasons, outputs)
+        if state != "current":
+            _adopt(plan, folder, recorded, workdir)
+    return plan
+
+
+BOARD_FILES = ("leaderboard.csv", "leaderboard.json", "leaderboard.md", "leaderboard.svg")
+
+
+def _prepare_board(
+    setup: BoardSetup, rows: list[RowPlan], root: Path, workdir: Path, cache: HashCache, touch: bool
+) -> BoardPlan:
+    board = setup.board
+    folder = workdir / "results" / board.board
+    facts = root / "resources" / "published" / f"{board.board}.yaml"
+    recipe = {
+        "stage": "leaderboard",
+        "board": board.model_dump(by_alias=True),
+        "code": closure(root, [SCRIPTS["leaderboard"]], [], cache).code,
+        "published": cache.sha256(facts) if facts.is_file() else None,
+        "rows": {
+            row.row: cache.sha256(folder / row.row / "bundle.json") if row.state == "current" else None for row in rows
+        },
+    }
+    key = digest(recipe)
+    current = all(row.state == "current" for row in rows)
+    if current:
+        try:
+            recorded = json.loads((folder / "leaderboard.json").read_bytes())
+            current = recorded["key"] == key and all(
+                cache.sha256(folder / name) == sha for name, sha in recorded["files"].items()
+            )
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            current = False
+    plan = BoardPlan(board.board, tuple(row.row for row in rows), key, "current" if current else "stale")
+    if touch:
+        write_if_changed(workdir / plan.recipe_path, encode_document(recipe))
+        outputs = (folder / name for name in BOARD_FILES)
+        _signal(workdir / plan.signal_path, key, plan.state, [], outputs)
+    return plan
+
+
+def write_launch(launch: Launch, workdir: Path) -> Path:
+    """Store a launch for its job processes; equal launches share a file."""
+    data = json.dumps(asdict(launch), sort_keys=True).encode()
+    path = workdir / "work" / "launch" / f"{digest(json.loads(data))[:KEY_DIGITS]}.json"
+    write_if_changed(path, data)
+    return path
+
+
+def read_launch(path: Path) -> Launch:
+    """Read what :func:`write_launch` stored."""
+    data = json.loads(path.read_bytes())
+    rows = tuple(
+        RowPlan(
+            **{
+                **row,
+                "seeds": tuple(row["seeds"]),
+                "reasons": tuple(row["reasons"]),
+                "shards": tuple(Shard(s["name"], tuple(s["seeds"]), s["partner"]) for s in row["shards"]),
+            }
+        )
+        for row in data["rows"]
+    )
+    boards = tuple(BoardPlan(**{**board, "rows": tuple(board["rows"])}) for board in data["boards"])
+    return Launch(data["root"], data["commit"], data["dirty"], rows, boards)

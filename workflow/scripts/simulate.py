@@ -1,0 +1,16 @@
+"""Run the evaluation units of one shard and write one record for each."""
+
+from importlib import import_module
+
+from rowproof.jobs import job, log, read_product, write_product
+from rowproof.records import decode, encode_lines, split_lines
+
+with job(snakemake, "workflow/scripts/simulate.py") as current:
+    producer = import_module(current.recipe["producer"])
+    data, _ = read_product(snakemake.input.specs)
+    specs = [decode(line, f"specs:{number}") for number, line in split_lines(data, "specs")]
+    seeds, partner = snakemake.params.seeds, snakemake.params.partner
+    own = [spec for spec in specs if spec["seed"] in seeds and partner in (None, spec["member"])]
+    records = encode_lines(producer.simulate(current.recipe["setup"], own))
+    log.info("%d episodes", len(own))
+    write_product(snakemake.output.records, records, [current.entry(snakemake.wildcards.shard)])
