@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator
 
 from rowproof.errors import ConfigError
 from rowproof.families import Engine, engines
-from rowproof.identities import identity, member_uri, parameter_digest
+from rowproof.partners import PartnerSet
 from rowproof.strict_yaml import Document, load, validate
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", max_length=60)]
@@ -96,72 +96,6 @@ class Plan(Strict):
     notes: str = ""
 
 
-class Member(Strict):
-    """A partner: public members carry parameters, private ones only what identifies them."""
-
-    name: Identifier
-    class_: Identifier = Field(alias="class")
-    split: Literal["public", "private"]
-    role: str = ""
-    seed: Seed = 0
-    checkpoint_step: Seed | None = None
-    checkpoint_uri: str | None = None
-    params: dict[str, str] | None = Field(None, description="parameter values as text, the form that is hashed")
-    params_sha256: str | None = Field(None, pattern=r"^[0-9a-f]{64}$")
-    identity: str | None = Field(None, pattern=r"^[0-9a-f]{16}$")
-
-    @model_validator(mode="after")
-    def _split_fields(self) -> "Member":
-        if self.split == "public" and (self.params is None or self.params_sha256 or self.identity):
-            raise ValueError("a public member gives params, and neither params_sha256 nor identity (both derive)")
-        if self.split == "private" and (self.params is not None or not self.identity):
-            raise ValueError("a private member gives identity (and params_sha256), never params")
-        return self
-
-    @property
-    def weights_uri(self) -> str | None:
-        """Where the member's behaviour comes from: its checkpoint, or its parameters; None if it has neither."""
-        return self.checkpoint_uri or (member_uri(self.class_, self.params) if self.params else None)
-
-    def as_seat(self) -> dict[str, Any]:
-        """The member as plain recipe data, with its identity.
-
-        Raises:
-            ConfigError: the member is private, so its parameters are not known here.
-        """
-        if self.params is None:
-            raise ConfigError(f"member {self.name} is private: only the holder of its parameters can run it")
-        return {
-            "name": self.name,
-            "class": self.class_,
-            "seed": self.seed,
-            "checkpoint_step": self.checkpoint_step,
-            "weights_uri": self.weights_uri,
-            "params": dict(self.params),
-            "params_sha256": parameter_digest(self.params),
-            "identity": identity(self.class_, self.seed, self.checkpoint_step, self.weights_uri),
-        }
-
-
-class PartnerSet(Strict):
-    """A versioned roster of partners: ``config/partners/<set>.yaml``."""
-
-    schema_: Literal["rowproof/partner-set/1"] = Field(alias="schema")
-    set_id: Identifier
-    version: Annotated[int, Field(ge=1)]
-    task: Versioned
-    floor: Annotated[float, Field(ge=0, le=1)] | None = None
-    floor_probe: Literal["fingerprint", "free_regrasp"] | None = None
-    notes: str = ""
-    members: list[Member] = Field(min_length=1)
-
-    @field_validator("members")
-    @classmethod
-    def _distinct_names(cls, members: list[Member]) -> list[Member]:
-        _unique([member.name for member in members])
-        return members
-
-
 class Config(Strict):
     """``config/config.yaml``: what is built by default and how it is cut into jobs."""
 
@@ -175,7 +109,7 @@ class Config(Strict):
     _distinct = field_validator("boards", "quick_rows")(_unique)
 
 
-MODELS: dict[str, type[Strict]] = {"config": Config, "board": Board, "plan": Plan, "partner-set": PartnerSet}
+MODELS: dict[str, type[BaseModel]] = {"config": Config, "board": Board, "plan": Plan, "partner-set": PartnerSet}
 
 
 def json_schema(kind: str) -> bytes:
@@ -203,7 +137,6 @@ class BoardSetup:
 
 def row_setup(plan: Plan, row: str, partner_set: PartnerSet, engine: Engine) -> dict[str, Any]:
     """The setup of one row as the plan demands it, with partners taken from ``partner_set``."""
-    members = {member.name: member for member in partner_set.members}
     return {
         "task": plan.task,
         "policy": plan.rows[row].policy,
@@ -211,18 +144,23 @@ def row_setup(plan: Plan, row: str, partner_set: PartnerSet, engine: Engine) -> 
         "episodes_per_partner": plan.grid.episodes_per_partner,
         "root_seed": plan.grid.root_seed,
         "initial_state": plan.grid.initial_state,
-        "partner_set": f"{partner_set.set_id}@v{partner_set.version}",
-        "members": [members[name].as_seat() for name in plan.grid.partners],
+        "partner_set": partner_set.label,
+        "members": partner_set.seats(plan.grid.partners),
         "cell": engine.cell_model.model_validate(plan.cell).model_dump(),
     }
 
 
-def _check_plan(plan: Plan, document: Document, engine: Engine, members: set[str], set_name: str) -> None:
+def _check_plan(plan: Plan, document: Document, engine: Engine, partner_set: PartnerSet) -> None:
+    members = [member.name for member in partner_set.members if member.split == "public"]
     for index, name in enumerate(plan.grid.partners):
         if name not in members:
             raise document.error(
-                ("grid", "partners", index), f"must be a public member of partner set {set_name}, found {name!r}"
+                ("grid", "partners", index),
+                f"must be a public member of {partner_set.label} ({', '.join(members)}), found {name!r}",
             )
+    in_order = [seat["name"] for seat in partner_set.seats(plan.grid.partners)]
+    if plan.grid.partners != in_order:
+        raise document.error(("grid", "partners"), f"must be in roster order {in_order}, found {plan.grid.partners}")
     for name, row in plan.rows.items():
         if row.policy not in engine.policies:
             raise document.error(
@@ -265,9 +203,7 @@ def load_board(root: Path, name: str) -> BoardSetup:
     ):
         if value != expected:
             raise doc.error((what,), f"must be {expected!r} as in {document.name}, found {value!r}")
-    _check_plan(
-        plan, plan_document, engine, {m.name for m in partner_set.members if m.split == "public"}, board.partner_set
-    )
+    _check_plan(plan, plan_document, engine, partner_set)
     for row_name, row in board.rows.items():
         if row_name not in plan.rows:
             raise document.error(
@@ -277,7 +213,7 @@ def load_board(root: Path, name: str) -> BoardSetup:
         if row.policy != plan.rows[row_name].policy:
             raise document.error(
                 ("rows", row_name, "policy"),
-                f"must be {plan.rows[row_name].policy!r} as preregistered in {plan_document.name}, found {row.policy!r}",
+                f"must be {plan.rows[row_name].policy!r} as planned in {plan_document.name}, found {row.policy!r}",
             )
     return BoardSetup(board, plan, plan_path.relative_to(root).as_posix(), plan_path.read_bytes(), partner_set, engine)
 

@@ -2,7 +2,6 @@
 
 import ast
 import json
-import os
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -101,7 +100,7 @@ class HashCache:
                 return entry[1]
         value = compute(path.read_bytes())
         # A file changed within the last moments could change again without a new time stamp.
-        if os.stat(path).st_mtime_ns == stamp[1]:
+        if path.stat().st_mtime_ns == stamp[1]:
             self._new[key] = [stamp, value]
         return value
 

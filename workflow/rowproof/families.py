@@ -21,6 +21,7 @@ class Engine:
         simulate_module: offers ``simulate(setup, specs) -> Iterator[dict]`` (one record per spec, in order, each
             depending on its own spec alone) and ``check_record(setup, spec, record) -> list[str]`` (what is wrong
             with a record as far as that can be told without running it).
+        replays: whether episodes are so cheap and exact that verification simply runs all of them again.
     """
 
     name: str
@@ -28,6 +29,7 @@ class Engine:
     cell_model: type[BaseModel]
     specs_module: str
     simulate_module: str
+    replays: bool
 
 
 @cache

@@ -295,33 +295,62 @@ def compare_recipes(before: dict[str, Any], after: dict[str, Any]) -> list[Chang
                 kind = "pin" if top == "pins" else "config"
                 pairs.append((kind, key.removeprefix("pins."), old.get(key), new.get(key)))
         for kind, item, was, now in pairs:
-            # Digests and identities follow from the parameters beside them, which are named instead.
-            if was == now or (kind, item) in named or item.endswith(("params_sha256", "weights_uri")):
+            # The URI and identity of a seat follow from its parameters, which are named instead.
+            if was == now or (kind, item) in named or item.endswith(("].weights_uri", "].identity")):
                 continue
             named.add((kind, item))
             changes.append(Change(kind, item, stage, was, now))
     return changes
 
 
-def row_state(folder: Path, seeds: Iterable[int], recipes: dict[str, Any], cache: HashCache) -> tuple[str, Recorded]:
-    """``current``, ``missing``, ``stale`` or ``damaged``, and what is recorded."""
+@dataclass(frozen=True)
+class RowStatus:
+    """A row's current recipes against what its bundle records.
+
+    Attributes:
+        state: ``current``, ``missing`` (no bundle), ``stale`` (made by another recipe) or ``damaged``.
+    """
+
+    name: str
+    recipes: dict[str, Any]
+    state: str
+    recorded: Recorded
+
+    @property
+    def changes(self) -> list[Change]:
+        """What makes a stale row stale."""
+        return compare_recipes(self.recorded.recipes or {}, self.recipes) if self.state == "stale" else []
+
+    @property
+    def reasons(self) -> list[str]:
+        """Why the row is not current, one line per cause."""
+        if self.state == "missing":
+            return ["there is no bundle yet"]
+        if self.state == "damaged":
+            return self.recorded.problems
+        return [change.describe() for change in self.changes]
+
+
+def row_status(
+    setup: BoardSetup, row: str, root: Path, workdir: Path, cache: HashCache, pins: dict[str, str]
+) -> RowStatus:
+    """Compute the recipes of a row and compare them with the bundle below ``workdir/results``."""
+    name = f"{setup.board.board}/{row}"
+    recipes = row_recipes(setup, row, root, cache, pins)
+    folder = workdir / "results" / name
     if not folder.is_dir() or not any(folder.iterdir()):
-        return "missing", Recorded()
-    recorded = read_recorded(folder, bundle_files(seeds), cache)
+        return RowStatus(name, recipes, "missing", Recorded())
+    recorded = read_recorded(folder, bundle_files(setup.plan.grid.seeds), cache)
     if recorded.recipes is not None and recorded.keys != stage_keys(recipes):
-        return "stale", recorded
-    if recorded.problems:
-        return "damaged", recorded
-    return "current", recorded
+        return RowStatus(name, recipes, "stale", recorded)
+    return RowStatus(name, recipes, "damaged" if recorded.problems else "current", recorded)
 
 
-def state_reasons(state: str, recorded: Recorded, recipes: dict[str, Any]) -> list[str]:
-    """Why a row is not current, one line per cause."""
-    if state == "missing":
-        return ["there is no bundle yet"]
-    if state == "stale":
-        return [change.describe() for change in compare_recipes(recorded.recipes or {}, recipes)]
-    return recorded.problems if state == "damaged" else []
+def all_statuses(root: Path, workdir: Path) -> list[RowStatus]:
+    """The status of every row of every configured board; only looks."""
+    _, setups = load_config(root)
+    pins, cache = read_pins(root), HashCache(None)
+    return [row_status(setup, row, root, workdir, cache, pins) for setup in setups.values() for row in setup.board.rows]
 
 
 def _signal(path: Path, key: str, state: str, reasons: Iterable[str], outputs: Iterable[Path]) -> None:
@@ -403,30 +432,28 @@ def _prepare_row(
     pins: dict[str, str],
     touch: bool,
 ) -> RowPlan:
-    recipes = row_recipes(setup, row, root, cache, pins)
     grid = setup.plan.grid
-    folder = workdir / "results" / setup.board.board / row
-    state, recorded = row_state(folder, grid.seeds, recipes, cache)
+    status = row_status(setup, row, root, workdir, cache, pins)
     plan = RowPlan(
         board=setup.board.board,
         row=row,
-        keys=stage_keys(recipes),
+        keys=stage_keys(status.recipes),
         seeds=tuple(grid.seeds),
         shards=tuple(shards_of(grid.seeds, grid.partners, config.shard_by)),
         plan_path=setup.plan_path,
         plan_blob=git.blob_id(setup.plan_bytes),
-        state=state,
-        reasons=tuple(state_reasons(state, recorded, recipes)),
+        state=status.state,
+        reasons=tuple(status.reasons),
     )
     if touch:
         for stage in STAGES:
             path = workdir / plan.recipe_path(stage)
             if not path.exists():
-                write_atomic(path, encode_document(recipes[stage]))
+                write_atomic(path, encode_document(status.recipes[stage]))
         outputs = (workdir / file for file in plan.bundle)
-        _signal(workdir / plan.signal_path, plan.keys["bundle"], state, plan.reasons, outputs)
-        if state != "current":
-            _adopt(plan, folder, recorded, workdir)
+        _signal(workdir / plan.signal_path, plan.keys["bundle"], plan.state, plan.reasons, outputs)
+        if plan.state != "current":
+            _adopt(plan, workdir / "results" / plan.name, status.recorded, workdir)
     return plan
 
 

@@ -1,6 +1,5 @@
 """Assemble the bundle of a row in a temporary folder, verify it there, then move its files into place."""
 
-import os
 import tempfile
 from pathlib import Path
 
@@ -12,8 +11,7 @@ from rowproof.records import decode, split_lines
 with job(snakemake, "workflow/scripts/bundle.py") as current:
     plan_path = current.recipe["plan"]["path"]
     check_gate(current.root, plan_path, current.recipe["plan"]["blob"])
-    names = ("specs", "simulate", "summary", "bundle")
-    recipes = {name: decode(Path(path).read_bytes(), path) for name, path in zip(names, snakemake.input.recipes)}
+    recipes = [decode(Path(path).read_bytes(), path) for path in snakemake.input.recipes]
     specs_data, jobs = read_product(snakemake.input.specs)
     specs = [decode(line, f"specs:{number}") for number, line in split_lines(specs_data, "specs")]
     shards = {}
@@ -23,7 +21,9 @@ with job(snakemake, "workflow/scripts/bundle.py") as current:
     summary, entries = read_product(snakemake.input.summary)
     jobs += entries
     plan = (current.root / plan_path).read_bytes()
-    files = build(recipes, plan, split_episodes(shards, specs), decode(summary, "summary"))
+    files = build(
+        {recipe["stage"]: recipe for recipe in recipes}, plan, split_episodes(shards, specs), decode(summary, "summary")
+    )
     files["provenance.json"] = build_provenance(files["bundle.json"], [*jobs, current.entry()])
     target = Path(snakemake.output[0]).parent
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -33,5 +33,5 @@ with job(snakemake, "workflow/scripts/bundle.py") as current:
         require_verified(Path(folder), current.root)
         target.mkdir(exist_ok=True)
         for name in sorted(files):
-            os.replace(Path(folder) / name, target / name)
+            (Path(folder) / name).replace(target / name)
     log.info("%s: %d files", target, len(files))

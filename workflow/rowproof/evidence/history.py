@@ -27,13 +27,10 @@ def blob_id(data: bytes) -> str:
 
 
 class History:
-    """The git history under a directory.
-
-    Args:
-        repo: a directory inside a work tree, or None when there is none to ask.
-    """
+    """The git history under a directory."""
 
     def __init__(self, repo: Path | None) -> None:
+        """Ask the repository around ``repo``, a directory of a clone; None when there is none to ask."""
         self._repo = repo
 
     def _git(self, *arguments: str, accept: tuple[int, ...] = (0,)) -> tuple[int, bytes]:

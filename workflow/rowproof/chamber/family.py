@@ -1,0 +1,23 @@
+"""Registers the engines of this family."""
+
+from rowproof.chamber.cells import HandoverCell, PushCell
+from rowproof.families import Engine
+
+ENGINES = (
+    Engine(
+        name="handover-v1",
+        policies=("ref_script_handover_ego", "random", "static"),
+        cell_model=HandoverCell,
+        specs_module="rowproof.chamber.grid",
+        simulate_module="rowproof.chamber.handover",
+        replays=True,
+    ),
+    Engine(
+        name="push-v1",
+        policies=("scripted_heuristic", "random", "static"),
+        cell_model=PushCell,
+        specs_module="rowproof.chamber.grid",
+        simulate_module="rowproof.chamber.push",
+        replays=True,
+    ),
+)

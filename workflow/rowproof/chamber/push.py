@@ -1,0 +1,241 @@
+"""``mpe_cooperative_push@v1``: two points, two landmarks, one shared reward; a diagnostic without contact or force.
+
+Actions and observations are float32; positions and rewards are doubles, and each step is the same few roundings
+everywhere, so records are equal to the last bit on every platform.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from rowproof.chamber.cells import PushCell, parse_cell
+from rowproof.chamber.grid import differences
+from rowproof.errors import ConfigError, RecordError
+from rowproof.records import NULL, Kinds, check_fields
+from rowproof.seeding import substream
+
+EGO, PARTNER = 0, 1
+OBSERVATION_SIZE = 10
+# Two landmarks, each at most the diagonal of the square [-1, 1]^2 away from the nearest agent.
+WORST_REWARD = -2.0 * math.sqrt(8.0)
+
+Action = Callable[[np.ndarray], np.ndarray]
+
+
+class Push:
+    """The state of one environment: two landmarks and two agents in the square [-1, 1]^2.
+
+    Attributes:
+        rng: the running generator of initial states.
+        steps: steps since the last reset.
+    """
+
+    def __init__(self, cell: PushCell, root_seed: int) -> None:
+        """Make an environment that waits for its first :meth:`reset`."""
+        self.cell = cell
+        self.root_seed = root_seed
+        self.rng = substream("env.mpe_cooperative_push", root_seed)
+        self.landmarks: list[list[float]] = [[0.0, 0.0], [0.0, 0.0]]
+        self.positions: list[list[float]] = [[0.0, 0.0], [0.0, 0.0]]
+        self.velocities: list[list[float]] = [[0.0, 0.0], [0.0, 0.0]]
+        self.steps = cell.steps
+
+    def reset(self, episode: int | None) -> None:
+        """Start the episode with this number; None draws the next one from the running generator."""
+        if episode is not None:
+            self.rng = substream(f"env.mpe_cooperative_push.episode.{episode}", self.root_seed)
+        self.landmarks = self.rng.uniform(-1.0, 1.0, (2, 2)).tolist()
+        self.positions = [self.rng.uniform(-1.0, 1.0, 2).tolist() for _ in (EGO, PARTNER)]
+        self.velocities = [[0.0, 0.0], [0.0, 0.0]]
+        self.steps = 0
+
+    @property
+    def truncated(self) -> bool:
+        """Whether the episode has run its steps (or none was started); it never ends earlier."""
+        return self.steps >= self.cell.steps
+
+    @property
+    def reward(self) -> float:
+        """Minus the sum, over the landmarks, of the distance to the nearest agent."""
+        total = 0.0
+        for x, y in self.landmarks:
+            total += min(math.sqrt((px - x) * (px - x) + (py - y) * (py - y)) for px, py in self.positions)
+        return -total
+
+    def step(self, ego: np.ndarray, partner: np.ndarray) -> float:
+        """Move both agents and return the reward.
+
+        Each action is a velocity, float32 of shape (2,), clipped to [-1, 1] per axis.
+
+        Raises:
+            ValueError: an action has another length or is not finite.
+        """
+        actions = [np.asarray(action, dtype=np.float32) for action in (ego, partner)]
+        for action in actions:
+            if action.shape != (2,) or not np.isfinite(action).all():
+                raise ValueError(f"an action must be 2 finite numbers, found {action!r}")
+        for agent, action in enumerate(actions):
+            velocity = [min(max(v, -1.0), 1.0) for v in action.tolist()]
+            self.velocities[agent] = velocity
+            self.positions[agent] = [
+                min(max(position + self.cell.dt_s * v, -1.0), 1.0)
+                for position, v in zip(self.positions[agent], velocity, strict=True)
+            ]
+        self.steps += 1
+        return self.reward
+
+    def observation(self, agent: int) -> np.ndarray:
+        """What ``agent`` sees, float32 of shape (10,).
+
+        Own position, own velocity, both landmarks relative to itself, the other agent relative to itself.
+        """
+        x, y = self.positions[agent]
+        values = [x, y, *self.velocities[agent]]
+        for px, py in (*self.landmarks, self.positions[1 - agent]):
+            values += [px - x, py - y]
+        return np.array(values, dtype=np.float32)
+
+
+def scripted_heuristic(observation: np.ndarray) -> np.ndarray:
+    """Walk straight to the centre: minus the own position (float32, shape (2,)), a move within [-1, 1] per axis."""
+    return np.clip(-observation[:2], -1.0, 1.0)
+
+
+def static_ego(observation: np.ndarray) -> np.ndarray:
+    """Stand still."""
+    return np.zeros(2, dtype=np.float32)
+
+
+def random_ego(seed: int, episode_idx: int, root_seed: int) -> Action:
+    """An ego that moves uniformly in [-1, 1]^2; its stream belongs to the record, so two members get two streams."""
+    rng = substream(f"benchmarks.bundle_runner.ego_random.{seed}.{episode_idx}", root_seed)
+    return lambda observation: rng.uniform(-1.0, 1.0, 2).astype(np.float32)
+
+
+POLICIES = ("scripted_heuristic", "random", "static")
+
+
+def build_ego(policy: str, seed: int, episode_idx: int, root_seed: int) -> Action:
+    """The ego ``policy`` at the start of one episode.
+
+    Raises:
+        ConfigError: there is no such policy.
+    """
+    if policy == "random":
+        return random_ego(seed, episode_idx, root_seed)
+    if policy == "static":
+        return static_ego
+    if policy == "scripted_heuristic":
+        return scripted_heuristic
+    raise ConfigError(f"policy must be one of {list(POLICIES)}, found {policy!r}")
+
+
+def build_partner(member: Mapping[str, Any]) -> Action:
+    """The partner of one entry of ``setup["members"]``.
+
+    Raises:
+        ConfigError: its class is unknown or it has parameters.
+    """
+    if member["class"] != "scripted_heuristic" or member["params"] != {}:
+        raise ConfigError(
+            f"partner {member['name']}: class must be scripted_heuristic without parameters, "
+            f"found {member['class']!r} with {member['params']!r}"
+        )
+    return scripted_heuristic
+
+
+RECORD_SCHEMA: dict[str, Kinds] = {
+    "seed": (int,),
+    "episode_idx": (int,),
+    "initial_state_seed": (int,),
+    "success": (bool,),
+    "constraint_violation_peak": (float,),
+    "fallback_fired": (int,),
+    "force_peak": (NULL,),
+    "metadata": (dict,),
+}
+METADATA_SCHEMA: dict[str, Kinds] = {
+    "condition": (str,),
+    "member": (str,),
+    "partner_set": (str,),
+    "final_reward": (float,),
+}
+
+
+def simulate(setup: Mapping[str, Any], specs: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    """The record of every spec, in the order of ``specs``; each depends on its own spec and ``setup`` alone.
+
+    The cluster seed is the root seed of the environment and the initial state seed its episode number.
+
+    Args:
+        setup: plain data with ``cell``, ``policy``, ``root_seed``, ``partner_set`` and ``members``.
+        specs: any part of :func:`rowproof.chamber.grid.specs`, in any order.
+
+    Raises:
+        ConfigError: the cell, policy or a member that runs is not valid.
+    """
+    cell = parse_cell(PushCell, setup["cell"])
+    members = {member["name"]: member for member in setup["members"]}
+    for spec in specs:
+        ego = build_ego(setup["policy"], spec["seed"], spec["episode_idx"], setup["root_seed"])
+        partner = build_partner(members[spec["member"]])
+        push = Push(cell, spec["seed"])
+        push.reset(spec["initial_state_seed"])
+        while not push.truncated:
+            push.step(ego(push.observation(EGO)), partner(push.observation(PARTNER)))
+        yield {
+            "seed": spec["seed"],
+            "episode_idx": spec["episode_idx"],
+            "initial_state_seed": spec["initial_state_seed"],
+            "success": push.reward >= cell.success_reward,
+            "constraint_violation_peak": 0.0,
+            "fallback_fired": 0,
+            "force_peak": None,
+            "metadata": {
+                "condition": cell.condition,
+                "member": spec["member"],
+                "partner_set": setup["partner_set"],
+                "final_reward": push.reward,
+            },
+        }
+
+
+def check_record(setup: Mapping[str, Any], spec: Mapping[str, Any], record: Any) -> list[str]:
+    """What is wrong with ``record`` as the record of ``spec``, as far as can be told without running the episode.
+
+    Schema, agreement with spec and setup, the range of the reward, and success.
+
+    Returns:
+        One message per problem; empty if there is none.
+
+    Raises:
+        ConfigError: the setup's own cell is not valid.
+    """
+    cell = parse_cell(PushCell, setup["cell"])
+    where = f"seed {spec['seed']} episode {spec['episode_idx']}"
+    try:
+        check_fields(record, RECORD_SCHEMA, "record")
+        metadata = check_fields(record["metadata"], METADATA_SCHEMA, "metadata")
+        final_reward = metadata["final_reward"]
+        problems = differences(
+            {
+                "seed": spec["seed"],
+                "episode_idx": spec["episode_idx"],
+                "initial_state_seed": spec["initial_state_seed"],
+                "success": final_reward >= cell.success_reward,
+                "constraint_violation_peak": 0.0,
+                "fallback_fired": 0,
+                "force_peak": None,
+            },
+            record,
+        )
+        problems += differences(
+            {"condition": cell.condition, "member": spec["member"], "partner_set": setup["partner_set"]}, metadata
+        )
+    except RecordError as error:
+        return [f"{where}: {error}"]
+    if not WORST_REWARD <= final_reward <= 0.0:
+        problems.append(f"final_reward must be in [{WORST_REWARD!r}, 0.0], found {final_reward!r}")
+    return [f"{where}: {problem}" for problem in problems]

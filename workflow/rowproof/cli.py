@@ -1,0 +1,202 @@
+"""The ``rowproof`` command."""
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+import rowproof
+from rowproof.errors import RowproofError
+
+PACKAGE_ROOT = Path(rowproof.__file__).resolve().parents[2]
+
+
+def project_root() -> Path:
+    """The project of the working directory, whose code must be the code that runs.
+
+    Raises:
+        RowproofError: no project here, or another one than this rowproof belongs to.
+    """
+    from rowproof.evidence.subjects import find_root
+
+    root = find_root(Path.cwd().resolve())
+    if root is None:
+        raise RowproofError("must be called inside a rowproof project, found no Snakefile upwards of here: cd there")
+    if root != PACKAGE_ROOT:
+        raise RowproofError(
+            f"must be the rowproof of the project {root}, found that of {PACKAGE_ROOT}: "
+            f"use {root}/.venv/bin/rowproof (make .venv creates it)"
+        )
+    return root
+
+
+def row_names(arguments: Iterable[str], known: Iterable[str]) -> list[str]:
+    """``<board>/<row>`` names from what users type (with or without results/ and a final slash).
+
+    Raises:
+        RowproofError: an unknown row.
+    """
+    known = list(known)
+    names = []
+    for argument in arguments:
+        name = argument.removeprefix("./").removeprefix("results/").rstrip("/")
+        matches = [name] if name in known else [row for row in known if row.startswith(f"{name}/")]
+        if not matches:
+            raise RowproofError(f"{argument}: must be a row or board of this project ({', '.join(known)})")
+        names += matches
+    return list(dict.fromkeys(names))
+
+
+def _verify(args: argparse.Namespace) -> int:
+    from rowproof.evidence.subjects import verify_path
+
+    tables = [table for path in args.paths for table in verify_path(path, args.plans, args.repo, args.allow_dirty)]
+    if args.json:
+        print(json.dumps([table.as_json() for table in tables], indent=2, ensure_ascii=False))
+    else:
+        for table in tables:
+            table.render(print, verbose=not args.quiet)
+    return 0 if all(table.passed for table in tables) else 1
+
+
+def _why(args: argparse.Namespace) -> int:
+    from rowproof.recipes import all_statuses
+    from rowproof.why import explain, render
+
+    root = project_root()
+    known = [status.name for status in all_statuses(root, Path.cwd())] if args.rows else []
+    report = explain(root, Path.cwd(), row_names(args.rows, known))
+    if args.json:
+        print(json.dumps(report, indent=2, ensure_ascii=False))
+    else:
+        print(render(report) if report else "all rows are current")
+    return 1 if report else 0
+
+
+def _reproduce(args: argparse.Namespace) -> int:
+    from rowproof.boards import load_config
+    from rowproof.reproduce import reproduce
+
+    root = project_root()
+    config, setups = load_config(root)
+    known = [f"{name}/{row}" for name, setup in setups.items() for row in setup.board.rows]
+    rows = row_names(args.rows, known) or config.quick_rows
+    return 0 if reproduce(root, root / "results", rows, args.cores, args.keep, print) else 1
+
+
+def _leaderboard(args: argparse.Namespace) -> int:
+    from rowproof.boards import load_config
+
+    root = project_root()
+    _, setups = load_config(root)
+    for board in args.boards or setups:
+        path = root / "results" / board / "leaderboard.md"
+        if not path.is_file():
+            raise RowproofError(f"results/{board}/leaderboard.md: must exist, found none: snakemake results/{board}")
+        print(path.read_text(encoding="utf-8"))
+    return 0
+
+
+def _list(args: argparse.Namespace) -> int:
+    from rowproof.boards import load_config
+
+    _, setups = load_config(project_root())
+    for name, setup in setups.items():
+        if args.what == "boards":
+            print(name, setup.board.title, sep="\t")
+        elif args.what == "rows":
+            for row, entry in setup.board.rows.items():
+                print(f"{name}/{row}", entry.policy, setup.board.tier, sep="\t")
+        else:
+            for member in setup.partner_set.members:
+                used = "evaluated" if member.name in setup.plan.grid.partners else member.split
+                seat = member.seat()["identity"]
+                print(f"{setup.board.partner_set}/{member.name}", seat, used, member.role, sep="\t")
+    return 0
+
+
+def _generate(args: argparse.Namespace) -> int:
+    from rowproof.generated import generated_files
+
+    root = project_root()
+    drift = [path for path, data in generated_files(root).items() if _read(root / path) != data]
+    if args.check:
+        for path in drift:
+            print(f"{path} must equal what its sources generate: run rowproof generate")
+        return 1 if drift else 0
+    from rowproof.files import write_atomic
+
+    for path in drift:
+        write_atomic(root / path, generated_files(root)[path])
+        print(f"wrote {path}")
+    return 0
+
+
+def _read(path: Path) -> bytes | None:
+    return path.read_bytes() if path.is_file() else None
+
+
+def parser() -> argparse.ArgumentParser:
+    """The argument parser of all commands."""
+    top = argparse.ArgumentParser(
+        prog="rowproof", description="Leaderboard rows as file targets that carry their own proof."
+    )
+    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    sub = commands.add_parser("verify", help="check bundles, admission archives, or all that lie below a folder")
+    sub.add_argument("paths", nargs="+", type=Path, metavar="PATH")
+    sub.add_argument("--json", action="store_true", help="the check tables as JSON")
+    sub.add_argument("--quiet", action="store_true", help="show only what does not pass")
+    sub.add_argument("--allow-dirty", action="store_true", help="let bundles from a modified checkout pass")
+    sub.add_argument("--plans", type=Path, help="folder of published plans (found upwards of PATH by default)")
+    sub.add_argument("--repo", type=Path, help="git repository with the tags of published plans")
+    sub.set_defaults(run=_verify)
+
+    sub = commands.add_parser("why", help="which rows are stale, through what, and what rebuilding costs")
+    sub.add_argument("rows", nargs="*", metavar="ROW")
+    sub.add_argument("--json", action="store_true")
+    sub.set_defaults(run=_why)
+
+    sub = commands.add_parser("reproduce", help="rebuild rows in a fresh place and compare them by tier")
+    sub.add_argument("rows", nargs="*", metavar="ROW", help="default: quick_rows of config/config.yaml")
+    sub.add_argument("--cores", type=int, default=os.cpu_count() or 1)
+    sub.add_argument("--keep", type=Path, metavar="DIR", help="leave the rebuilt rows in this empty folder")
+    sub.set_defaults(run=_reproduce)
+
+    sub = commands.add_parser("leaderboard", help="print rendered boards")
+    sub.add_argument("boards", nargs="*", metavar="BOARD")
+    sub.set_defaults(run=_leaderboard)
+
+    sub = commands.add_parser("list", help="what the project defines")
+    sub.add_argument("what", choices=("boards", "rows", "partners"))
+    sub.set_defaults(run=_list)
+
+    sub = commands.add_parser("generate", help="write JSON schemas and the generated blocks of the README")
+    sub.add_argument("--check", action="store_true", help="only tell whether they are up to date")
+    sub.set_defaults(run=_generate)
+    return top
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one command; errors that the user can mend become one message on standard error and an exit code."""
+    args = parser().parse_args(arguments)
+    try:
+        return args.run(args)
+    except RowproofError as error:
+        print(f"rowproof: {error}", file=sys.stderr)
+        return error.exit_code
+    except BrokenPipeError:
+        # The reader (head, less) has gone; Python would complain once more when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    except OSError as error:
+        print(f"rowproof: {error.strerror or error}: {error.filename or ''}", file=sys.stderr)
+        return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())

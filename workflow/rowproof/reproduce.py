@@ -1,0 +1,164 @@
+"""Rebuild rows in a fresh place and compare them with the committed bundles, as strictly as their tier says."""
+
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rowproof.errors import RowproofError
+from rowproof.layout import PROVENANCE
+from rowproof.records import decode, encode_line, split_lines
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """How a rebuilt row compares with the committed one."""
+
+    row: str
+    tier: str
+    match: bool
+    detail: str
+
+
+def rebuild(root: Path, targets: list[str], workdir: Path, cores: int, write: Callable[[str], Any]) -> None:
+    """Build ``targets`` from scratch in the empty folder ``workdir`` with the project's own workflow.
+
+    Raises:
+        RowproofError: the workflow failed; its last lines are in the message.
+    """
+    command = [
+        *(sys.executable, "-m", "snakemake", "--snakefile", str(root / "Snakefile")),
+        *("--directory", str(workdir), "--workflow-profile", str(root / "profiles" / "default")),
+        *("--cores", str(cores), "--nocolor", *targets),
+    ]
+    tail: list[str] = []
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, encoding="utf-8", errors="replace"
+    ) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            tail = [*tail[-40:], line.rstrip()]
+            if " steps (" in line:
+                write(line.strip())
+    if process.returncode != 0:
+        raise RowproofError("the rebuild must succeed, found an error:\n" + "\n".join(tail))
+
+
+def first_difference(name: str, committed: bytes, rebuilt: bytes) -> str:
+    """Where two versions of a file differ: record and field for JSON lines, field for JSON, else the byte."""
+    if name.endswith(".jsonl"):
+        old, new = ([line for _, line in split_lines(data, name)] for data in (committed, rebuilt))
+        for number, (a, b) in enumerate(zip(old, new, strict=False), start=1):
+            if a != b:
+                return f"{name}: record {number}, {_field(decode(a, name), decode(b, name))}"
+        return f"{name}: {len(old)} records committed, {len(new)} rebuilt"
+    if name.endswith(".json"):
+        return f"{name}: {_field(decode(committed, name), decode(rebuilt, name))}"
+    for index, (a, b) in enumerate(zip(committed, rebuilt, strict=False)):
+        if a != b:
+            return f"{name}: byte {index}"
+    return f"{name}: {len(committed)} bytes committed, {len(rebuilt)} rebuilt"
+
+
+def _field(old: Any, new: Any, path: str = "") -> str:
+    if isinstance(old, dict) and isinstance(new, dict):
+        for key in [*old, *new]:
+            if key not in old or key not in new or encode_line(old[key]) != encode_line(new[key]):
+                return _field(old.get(key), new.get(key), f"{path}.{key}" if path else str(key))
+    if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        for index, (a, b) in enumerate(zip(old, new, strict=True)):
+            if encode_line(a) != encode_line(b):
+                return _field(a, b, f"{path}[{index}]")
+    return f"field {path}: committed {encode_line(old)[:120]}, rebuilt {encode_line(new)[:120]}"
+
+
+def compare(row: str, committed: Path, rebuilt: Path) -> Comparison:
+    """Compare two bundles of one row by the tier that the committed one states.
+
+    ``exact``: every identity file byte for byte. ``outcome``: the success of every episode, and the summary apart
+    from the stress figures, which carry the digits of a physics engine.
+
+    Raises:
+        RowproofError: there is no committed bundle, or its tier has no rule here.
+    """
+    if not (committed / "bundle.json").is_file():
+        raise RowproofError(f"{row}: must have a committed bundle to compare with, found none in {committed}")
+    document = decode((committed / "bundle.json").read_bytes(), f"{row}/bundle.json")
+    tier = document["tier"]
+    names = sorted({path.name for folder in (committed, rebuilt) for path in folder.iterdir()} - {PROVENANCE})
+    if tier == "exact":
+        # The manifest follows from the other files, so it is compared last.
+        for name in sorted(names, key=lambda n: (n in ("bundle.json", "SHA256SUMS.txt"), n)):
+            old, new = committed / name, rebuilt / name
+            if not (old.is_file() and new.is_file()):
+                return Comparison(row, tier, False, f"{name}: only {'committed' if old.is_file() else 'rebuilt'}")
+            if old.read_bytes() != new.read_bytes():
+                return Comparison(row, tier, False, first_difference(name, old.read_bytes(), new.read_bytes()))
+        return Comparison(row, tier, True, f"{len(names)} of {len(names)} identity files identical")
+    if tier == "outcome":
+        fresh = decode((rebuilt / "bundle.json").read_bytes(), f"{row}/bundle.json")
+        total = 0
+        for name in (n for n in names if n.endswith(".jsonl")):
+            pairs = [
+                [decode(line, name) for _, line in split_lines((folder / name).read_bytes(), name)]
+                for folder in (committed, rebuilt)
+            ]
+            for number, (a, b) in enumerate(zip(*pairs, strict=True), start=1):
+                total += 1
+                if a["success"] != b["success"]:
+                    return Comparison(row, tier, False, f"{name}: record {number}, {_field(a, b)}")
+        old_summary, new_summary = ({**d["summary"], "stress": None} for d in (document, fresh))
+        if encode_line(old_summary) != encode_line(new_summary):
+            return Comparison(row, tier, False, f"bundle.json: summary, {_field(old_summary, new_summary)}")
+        return Comparison(row, tier, True, f"{total} of {total} episodes agree in success; summary equal")
+    raise RowproofError(f"{row}: no comparison is defined for tier {tier!r}")
+
+
+def published_agreement(root: Path, row: str, rebuilt: Path) -> str | None:
+    """How the rebuilt records compare with the published facts of this row; None when none are shipped."""
+    from rowproof.evidence.published import compare_with_facts, load_facts
+
+    board, _, name = row.partition("/")
+    facts = load_facts(root, board).get(name)
+    if facts is None:
+        return None
+    episodes = {path.name: path.read_bytes() for path in sorted(rebuilt.glob("episodes_seed*.jsonl"))}
+    found = compare_with_facts(facts, episodes)
+    return (
+        f"published row: {found['files_identical']} of {found['files_total']} record files byte-identical, "
+        f"{found['episodes_agree']} of {found['episodes_total']} episodes agree in success"
+    )
+
+
+def reproduce(
+    root: Path, results: Path, rows: list[str], cores: int, keep: Path | None, write: Callable[[str], Any]
+) -> bool:
+    """Rebuild ``rows`` and report one line per row; returns whether all match.
+
+    Args:
+        root: the project.
+        results: the folder of the committed bundles.
+        rows: ``<board>/<row>`` names.
+        cores: how many jobs run at once.
+        keep: where to leave the rebuilt rows; None throws them away.
+        write: receives the lines of the report.
+    """
+    with tempfile.TemporaryDirectory(prefix="rowproof-") as temporary:
+        workdir = keep or Path(temporary)
+        if keep is not None and keep.exists() and any(keep.iterdir()):
+            raise RowproofError(f"{keep}: must be empty, so that nothing old is compared: choose another folder")
+        workdir.mkdir(parents=True, exist_ok=True)
+        rebuild(root, [f"results/{row}" for row in rows], workdir, cores, write)
+        good = True
+        for row in rows:
+            comparison = compare(row, results / row, workdir / "results" / row)
+            good = good and comparison.match
+            verdict = "match" if comparison.match else "DIFFERS"
+            write(f"{verdict} {row} (tier {comparison.tier}): {comparison.detail}")
+            agreement = published_agreement(root, row, workdir / "results" / row)
+            if agreement:
+                write(f"      {agreement}")
+        return good

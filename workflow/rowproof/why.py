@@ -1,0 +1,113 @@
+"""Why rows are stale: the changed item, the stage it enters, the rows it hits, what rebuilding will cost."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rowproof.recipes import STAGES, Change, RowStatus, all_statuses
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Seconds that a rebuild will take on one core, from the seconds recorded when the bundle was made.
+
+    ``seconds`` is None when nothing was recorded.
+    """
+
+    stages: tuple[str, ...]
+    seconds: float | None
+
+
+def rebuild_cost(status: RowStatus) -> Cost:
+    """What must run again for one row, and how long that took last time."""
+    if status.state == "current":
+        return Cost((), 0.0)
+    recorded = status.recorded
+    if status.recorded.recipes is None:
+        stages: tuple[str, ...] = STAGES
+    elif status.state == "damaged":
+        # Records whose hashes hold are taken over, so only damaged ones are simulated again.
+        lost = any(problem.startswith("episodes_seed") for problem in recorded.problems)
+        stages = STAGES if lost else ("summary", "bundle")
+    else:
+        first = min(STAGES.index(change.stage) for change in status.changes) if status.changes else 0
+        stages = STAGES[first:]
+    jobs = (recorded.provenance or {}).get("jobs")
+    if jobs is None:
+        return Cost(stages, None)
+    return Cost(stages, round(sum(job["seconds"] for job in jobs if job["stage"] in stages), 3))
+
+
+def source_file(change: Change, status: RowStatus) -> str:
+    """The file in which a changed item is written."""
+    if change.kind == "code":
+        return change.item
+    if change.kind == "pin":
+        return "requirements.lock"
+    board, _, _ = status.name.partition("/")
+    if change.item.startswith(("setup.members", "setup.partner_set")):
+        return f"config/partners/ (partner set of board {board})"
+    if change.item in ("engine", "tier", "board", "row"):
+        return f"config/boards/{board}.yaml"
+    return str(status.recipes["bundle"]["plan"]["path"])
+
+
+def explain(root: Path, workdir: Path, rows: list[str]) -> list[dict[str, Any]]:
+    """One entry per row that is not current (of ``rows``, or of all), as plain JSON data.
+
+    ``hits`` of a change lists every row of the project that the same change makes stale.
+    """
+    statuses = all_statuses(root, workdir)
+    hits: dict[tuple[str, str], list[str]] = {}
+    for status in statuses:
+        for change in status.changes:
+            hits.setdefault((change.kind, change.item), []).append(status.name)
+    report = []
+    for status in statuses:
+        if status.state == "current" or (rows and status.name not in rows):
+            continue
+        cost = rebuild_cost(status)
+        report.append(
+            {
+                "row": status.name,
+                "state": status.state,
+                "reasons": status.reasons,
+                "changes": [
+                    {
+                        "kind": change.kind,
+                        "item": change.item,
+                        "file": source_file(change, status),
+                        "stage": change.stage,
+                        "before": change.before,
+                        "after": change.after,
+                        "hits": hits[change.kind, change.item],
+                    }
+                    for change in status.changes
+                ],
+                "rebuild_stages": list(cost.stages),
+                "estimated_seconds": cost.seconds,
+            }
+        )
+    return report
+
+
+def render(report: list[dict[str, Any]]) -> str:
+    """The report as text."""
+    lines = []
+    for entry in report:
+        seconds = entry["estimated_seconds"]
+        cost = "no recorded time" if seconds is None else f"about {seconds:.1f} s on one core"
+        lines.append(f"{entry['row']} is {entry['state']}; runs again: {', '.join(entry['rebuild_stages'])} ({cost})")
+        if entry["changes"]:
+            for change in entry["changes"]:
+                if change["kind"] == "code":
+                    lines.append(f"  {change['stage']}: code {change['file']}")
+                else:
+                    lines.append(
+                        f"  {change['stage']}: {change['kind']} {change['item']} in {change['file']}: "
+                        f"{change['before']!r} -> {change['after']!r}"
+                    )
+                lines.append(f"    makes stale: {', '.join(change['hits'])}")
+        else:
+            lines += [f"  {reason}" for reason in entry["reasons"]]
+    return "\n".join(lines)
