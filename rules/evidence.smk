@@ -45,6 +45,8 @@ for _row in LAUNCH.rows:
         resources:
             mem_mb=1000,
             runtime=10,
+        params:
+            staging=_row.product("bundle", "staged"),
         localrule: True
         script:
             "../workflow/scripts/bundle.py"

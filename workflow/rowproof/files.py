@@ -1,5 +1,6 @@
 """Atomic writes and content hashes."""
 
+import errno
 import hashlib
 import os
 import tempfile
@@ -51,3 +52,17 @@ def write_if_changed(path: Path, data: bytes) -> bool:
         pass
     write_atomic(path, data)
     return True
+
+
+def move_into(source: Path, target: Path) -> None:
+    """Rename ``source`` onto ``target``; on another file system, write it there atomically.
+
+    A rename leaves no temporary sibling behind when the process is killed.
+    """
+    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        source.replace(target)
+    except OSError as error:
+        if error.errno != errno.EXDEV:
+            raise
+        write_atomic(target, source.read_bytes())

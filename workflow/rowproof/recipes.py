@@ -5,6 +5,7 @@ the stages before it. The key of the last stage is the row key. Products of a st
 so products of different recipes never meet, and going back to an older recipe finds its products again.
 """
 
+import importlib
 import json
 import os
 import re
@@ -20,7 +21,7 @@ from rowproof.closure import HashCache, closure
 from rowproof.errors import ConfigError, RecordError
 from rowproof.files import sha256_hex, write_atomic, write_if_changed
 from rowproof.layout import PROVENANCE, SUMS, bundle_files, episode_file, provenance_digest, read_sums
-from rowproof.records import decode, digest, encode_document, split_lines
+from rowproof.records import decode, digest, encode_document, encode_lines, split_lines
 
 STAGES = ("specs", "simulate", "summary", "bundle")
 SCRIPTS = {
@@ -372,28 +373,43 @@ def _signal(path: Path, key: str, state: str, reasons: Iterable[str], outputs: I
     os.utime(path, (now, now))
 
 
-def _adopt(plan: RowPlan, folder: Path, recorded: Recorded, workdir: Path) -> None:
-    """Take the records of an intact older bundle whose simulation recipe is the current one.
+def _adopt(plan: RowPlan, folder: Path, status: RowStatus, workdir: Path) -> None:
+    """Take the records of a bundle whose simulation recipe is the current one, as far as its hashes vouch for them.
 
-    So a change in a later stage asks for no new episodes, even in a fresh clone without intermediate files.
+    So a change in a later stage asks for no new episodes, and a damaged file for its own episodes alone, even in a
+    fresh clone without intermediate files.
     """
+    recorded = status.recorded
     if recorded.provenance is None or recorded.keys.get("simulate") != plan.keys["simulate"]:
         return
-    jobs = [job for job in recorded.provenance.get("jobs", []) if job.get("stage") == "simulate"]
+    jobs = recorded.provenance["jobs"]
+
+    def take(path: Path, data: bytes, stage: str, shard: str | None) -> None:
+        own = [job for job in jobs if job["stage"] == stage]
+        # Rows that were cut into other shards cannot say which job made which record, so all are named.
+        own = [job for job in own if job["shard"] == shard] or own
+        document = {"sha256": sha256_hex(data), "jobs": own}
+        write_atomic(path.with_suffix(".job.json"), encode_document(document))
+        write_atomic(path, data)
+
+    # Specs are a pure function of their recipe; without this file every shard would count as outdated.
+    specs_path = workdir / plan.product("specs", "specs.jsonl")
+    if not specs_path.exists():
+        recipe = status.recipes["specs"]
+        specs = importlib.import_module(recipe["producer"]).specs(recipe["setup"])
+        take(specs_path, encode_lines(specs), "specs", None)
     for shard in plan.shards:
-        target = workdir / plan.product("simulate", f"{shard.name}.jsonl")
-        if target.exists() or not all(episode_file(seed) in recorded.good for seed in shard.seeds):
+        path = workdir / plan.product("simulate", f"{shard.name}.jsonl")
+        if path.exists() or not all(episode_file(seed) in recorded.good for seed in shard.seeds):
             continue
         lines = []
         for seed in shard.seeds:
             name = episode_file(seed)
-            for _, line in split_lines((folder / name).read_bytes(), name):
-                record = json.loads(line)
+            for number, line in split_lines((folder / name).read_bytes(), name):
+                record = decode(line, f"{name}:{number}")
                 if shard.holds(record["seed"], record["metadata"].get("member", "")):
                     lines.append(line + b"\n")
-        data = b"".join(lines)
-        write_atomic(target.with_suffix(".job.json"), encode_document({"sha256": sha256_hex(data), "jobs": jobs}))
-        write_atomic(target, data)
+        take(path, b"".join(lines), "simulate", shard.name)
 
 
 def prepare(root: Path, workdir: Path, touch: bool = True) -> Launch:
@@ -453,7 +469,7 @@ def _prepare_row(
         outputs = (workdir / file for file in plan.bundle)
         _signal(workdir / plan.signal_path, plan.keys["bundle"], plan.state, plan.reasons, outputs)
         if plan.state != "current":
-            _adopt(plan, workdir / "results" / plan.name, status.recorded, workdir)
+            _adopt(plan, workdir / "results" / plan.name, status, workdir)
     return plan
 
 

@@ -1,10 +1,11 @@
-"""Assemble the bundle of a row in a temporary folder, verify it there, then move its files into place."""
+"""Assemble the bundle of a row in a folder under work/, verify it there, then move its files into place."""
 
-import tempfile
+import shutil
 from pathlib import Path
 
 from rowproof.evidence.bundle import build, build_provenance, split_episodes
 from rowproof.evidence.verify import require_verified
+from rowproof.files import move_into, write_atomic
 from rowproof.jobs import check_gate, job, log, read_product
 from rowproof.records import decode, split_lines
 
@@ -25,13 +26,11 @@ with job(snakemake, "workflow/scripts/bundle.py") as current:
         {recipe["stage"]: recipe for recipe in recipes}, plan, split_episodes(shards, specs), decode(summary, "summary")
     )
     files["provenance.json"] = build_provenance(files["bundle.json"], [*jobs, current.entry()])
-    target = Path(snakemake.output[0]).parent
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".bundle-", dir=target.parent) as folder:
-        for name, data in files.items():
-            (Path(folder) / name).write_bytes(data)
-        require_verified(Path(folder), current.root)
-        target.mkdir(exist_ok=True)
-        for name in sorted(files):
-            (Path(folder) / name).replace(target / name)
-    log.info("%s: %d files", target, len(files))
+    staged = Path(snakemake.params.staging)
+    shutil.rmtree(staged, ignore_errors=True)
+    for name, data in files.items():
+        write_atomic(staged / name, data)
+    require_verified(staged, current.root)
+    for path in snakemake.output:
+        move_into(staged / Path(path).name, Path(path))
+    log.info("%s: %d files", current.recipe["row"], len(files))

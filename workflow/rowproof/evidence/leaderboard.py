@@ -1,0 +1,380 @@
+"""Renders a board from its rows: table, full-precision data and plot, and only when every row verifies.
+
+The bytes depend on the rows' evidence, the board's text and the published facts alone: no date, commit, path or
+running time enters, so a board rendered from rows that were rebuilt elsewhere is the same board.
+"""
+
+import csv
+import io
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rowproof.errors import RowproofError
+from rowproof.evidence.board_plot import draw_svg
+from rowproof.evidence.published import compare_with_facts
+from rowproof.evidence.statistics import (
+    BUNDLE_STREAM,
+    HIERARCHICAL_STREAM,
+    LEADERBOARD_STREAM,
+    partner_range,
+)
+from rowproof.evidence.verify import verify_bundle
+from rowproof.files import sha256_hex
+from rowproof.layout import episode_file
+from rowproof.records import decode, digest, encode_document, format_float
+from rowproof.strict_yaml import parse
+
+SCHEMA = "rowproof/leaderboard/1"
+DIGEST_DIGITS = 12
+MISSING = "—"
+
+HEADER = (
+    "Row",
+    "Label",
+    "Success rate [95 % CI]",
+    "IQM [95 % CI]",
+    "Mean",
+    "Stress p90 (N)",
+    "Per-partner range",
+    "Seeds",
+    "Flags",
+    "Row digest",
+)
+
+FLAG_NOTES = {
+    "bad-seed": "one seed lies far below the median of the seeds, which the mean hides",
+    "degenerate": "the interval has no width, so it says nothing about uncertainty",
+    "repeated-records": "two episodes from different starts agree in every decimal",
+    "saturated": "every cell is 0 or every cell is 1, so the row cannot rank methods",
+}
+
+CSV_COLUMNS = (
+    "board",
+    "row",
+    "label",
+    "policy",
+    "n_episodes",
+    "success_rate",
+    "success_rate_ci_low",
+    "success_rate_ci_high",
+    "success_iqm",
+    "success_iqm_ci_low",
+    "success_iqm_ci_high",
+    "success_mean",
+    "stress_episodes",
+    "stress_p90_newton",
+    "worst_partner",
+    "worst_partner_rate",
+    "best_partner",
+    "best_partner_rate",
+    "seeds",
+    "flags",
+    "row_key",
+    "row_digest",
+)
+
+
+def render(board: Mapping[str, Any], folder: Path, root: Path, key: str) -> dict[str, bytes]:
+    """All files of a rendered board.
+
+    Args:
+        board: a ``boards.Board`` dumped by alias; its rows give the order of the table.
+        folder: ``results/<board>``, which holds one bundle per row.
+        root: the project that the bundles are verified against; ``resources/published/<board>.yaml`` is read there.
+        key: digest of the board's recipe, noted in ``leaderboard.json``.
+
+    Returns:
+        ``leaderboard.csv``, ``.json``, ``.md`` and ``.svg``: name -> bytes. In the JSON file ``board_digest`` is the
+        digest of the list of [row, row digest] in the order of the board, a row digest is the SHA-256 of its
+        ``bundle.json``, and ``digest`` covers the document without itself.
+
+    Raises:
+        RowproofError: a row does not verify, is not the one its folder says, does not belong to this board or stands
+            there twice, or ``folder`` holds something else; the message lists every problem. No row, no table.
+    """
+    rows = _read_rows(board, folder, root)
+    facts = _read_facts(board["board"], root)
+    for entry in rows:
+        entry["published"] = _against_published(entry, facts.get(entry["row"]), folder)
+    board_digest = digest([[entry["row"], entry["row_digest"]] for entry in rows])
+    files = {
+        "leaderboard.csv": _csv(board["board"], rows),
+        "leaderboard.md": _markdown(board, rows, board_digest),
+        "leaderboard.svg": draw_svg(board["title"], rows),
+    }
+    document: dict[str, Any] = {
+        "schema": SCHEMA,
+        "board": board["board"],
+        "title": board["title"],
+        "key": key,
+        "board_digest": board_digest,
+        "rows": rows,
+        "files": {name: sha256_hex(files[name]) for name in sorted(files)},
+    }
+    document["digest"] = digest(document)
+    files["leaderboard.json"] = encode_document(document)
+    return dict(sorted(files.items()))
+
+
+def main_table(rows: Sequence[Mapping[str, Any]]) -> str:
+    """The main table in Markdown, closed by a newline.
+
+    Args:
+        rows: the ``rows`` of a ``leaderboard.json``.
+    """
+    return _table(HEADER, [_main_cells(entry) for entry in rows])
+
+
+# --- Rows ------------------------------------------------------------------------------------------------------------
+
+
+def _read_rows(board: Mapping[str, Any], folder: Path, root: Path) -> list[dict[str, Any]]:
+    problems = _strays(board, folder)
+    bundles: dict[str, tuple[dict[str, Any], str]] = {}
+    for row in board["rows"]:
+        try:
+            found = verify_bundle(folder / row, root).failures
+            problems += [f"{row}: {check.id}: {check.found}" for check in found]
+            data = (folder / row / "bundle.json").read_bytes()
+            document = decode(data, f"{row}/bundle.json")
+            problems += _misfits(board, row, document)
+            bundles[row] = document, sha256_hex(data)
+        except (RowproofError, OSError) as error:
+            problems.append(f"{row}: {error}")
+    problems += _conflicts({row: document for row, (document, _) in bundles.items()})
+    if problems:
+        raise RowproofError(
+            f"board {board['board']} is rendered only when each of its rows verifies and nothing else lies beside "
+            "them, found:\n  " + "\n  ".join(problems) + "\nmend or rebuild these rows "
+            f"(snakemake results/{board['board']}/ROW from a committed checkout), then render again"
+        )
+    return [_entry(row, board["rows"][row], *bundles[row]) for row in board["rows"]]
+
+
+def _strays(board: Mapping[str, Any], folder: Path) -> list[str]:
+    problems = []
+    if folder.resolve().name != board["board"]:
+        problems.append(f"(folder): must be the folder of board {board['board']}, found {folder.name}")
+    for path in sorted(folder.iterdir()) if folder.is_dir() else ():
+        hidden = path.name.startswith(".")
+        rendered = path.name.startswith("leaderboard.") and path.is_file() and not path.is_symlink()
+        row = path.name in board["rows"] and path.is_dir() and not path.is_symlink()
+        if not (hidden or rendered or row):
+            problems.append(f"{path.name}: must be the folder of a row that the board lists: list it or move it away")
+    return problems
+
+
+def _misfits(board: Mapping[str, Any], row: str, document: Any) -> list[str]:
+    """How a bundle differs from what its place on this board says of it."""
+    if not isinstance(document, dict):
+        return [f"{row}: bundle.json must be an object"]
+    plan = document.get("plan")
+    pairs = {
+        "board": (board["board"], document.get("board")),
+        "row": (row, document.get("row")),
+        **{name: (board[name], document.get(name)) for name in ("task", "engine", "tier")},
+        "plan": (f"config/plans/{board['plan']}.yaml", plan.get("path") if isinstance(plan, dict) else plan),
+    }
+    return [
+        f"{row}: {name} must be {wanted} as its place and the board say, found {found}"
+        for name, (wanted, found) in pairs.items()
+        if wanted != found
+    ]
+
+
+def _conflicts(documents: Mapping[str, Any]) -> list[str]:
+    """Rows that cannot stand in one table: the same row twice, another plan, or one partner name for two partners."""
+    problems = []
+    keys: dict[Any, str] = {}
+    plans: dict[Any, str] = {}
+    partners: dict[str, tuple[str, str]] = {}
+    for row, document in documents.items():
+        try:
+            row_key, blob, own = document["row_key"], document["plan"]["blob"], dict(document["partners"])
+        except (KeyError, TypeError, ValueError):
+            continue  # the check table of this row names what is missing
+        if keys.setdefault(row_key, row) != row:
+            problems.append(f"{row}: must be another row than {keys[row_key]}, found the same row key {row_key}")
+        plans.setdefault(blob, row)
+        for name, identity in own.items():
+            first, known = partners.setdefault(name, (row, identity))
+            if known != identity:
+                problems.append(f"{row}: partner {name} must be that of {first} ({known}), found {identity}")
+    if len(plans) > 1:
+        found = ", ".join(f"{blob} (first in {row})" for blob, row in plans.items())
+        problems.append(f"(plan): all rows must be made under one revision of the plan, found {found}")
+    return problems
+
+
+def _entry(row: str, listed: Mapping[str, Any], document: Mapping[str, Any], row_digest: str) -> dict[str, Any]:
+    return {
+        "row": row,
+        "label": listed["label"],
+        "description": listed["description"],
+        "policy": document["policy"],
+        "tier": document["tier"],
+        "row_key": document["row_key"],
+        "row_digest": row_digest,
+        "dirty": False,
+        "plan": document["plan"],
+        "seed_schedule": document["seed_schedule"],
+        "partners": document["partners"],
+        "partner_range": [list(end) for end in partner_range(document["summary"]["per_partner"])],
+        "summary": document["summary"],
+    }
+
+
+# --- Published facts -------------------------------------------------------------------------------------------------
+
+
+def _read_facts(board: str, root: Path) -> Mapping[str, Any]:
+    name = f"resources/published/{board}.yaml"
+    if not (root / name).is_file():
+        return {}
+    return parse((root / name).read_bytes(), name).data["rows"]
+
+
+def _against_published(entry: Mapping[str, Any], facts: Any, folder: Path) -> dict[str, Any] | None:
+    if facts is None:
+        return None
+    names = [episode_file(seed) for seed in entry["seed_schedule"]["seeds"]]
+    compared = compare_with_facts(facts, {name: (folder / entry["row"] / name).read_bytes() for name in names})
+    stated, own = facts["summary"], entry["summary"]["published"]
+    return {
+        "success_mean": stated["success_mean"],
+        **{name: compared[name] for name in ("episodes_agree", "episodes_total", "files_identical", "files_total")},
+        "summary_equal": all(encode_document(stated[name]) == encode_document(own[name]) for name in own),
+    }
+
+
+# --- Formats ---------------------------------------------------------------------------------------------------------
+
+
+def _csv(board: str, rows: Iterable[Mapping[str, Any]]) -> bytes:
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(CSV_COLUMNS)
+    for entry in rows:
+        summary = entry["summary"]
+        published, stress = summary["published"], summary["stress"] or {"n": 0, "p90": None}
+        (worst, worst_rate), (best, best_rate) = entry["partner_range"]
+        values = [
+            *(board, entry["row"], entry["label"], entry["policy"]["name"], published["n_episodes"]),
+            *(summary["success_rate"], *summary["success_rate_ci"]),
+            *(published["success_iqm"], *published["success_iqm_ci_leaderboard_stream"], published["success_mean"]),
+            *(stress["n"], stress["p90"], worst, worst_rate, best, best_rate),
+            *(_joined(entry["seed_schedule"]["seeds"], " "), _joined(summary["flags"], " ")),
+            *(entry["row_key"], entry["row_digest"]),
+        ]
+        writer.writerow([format_float(value) if type(value) is float else value for value in values])
+    return out.getvalue().encode("utf-8")
+
+
+def _joined(values: Iterable[Any], separator: str) -> str:
+    return separator.join(str(value) for value in values)
+
+
+def _plain(text: str) -> str:
+    """``text`` on one line, with nothing in it that Markdown or a table would read as markup."""
+    return "".join("\\" + c if c in "\\`*_[]<>|" else c for c in " ".join(text.split()))
+
+
+def _interval(value: float, ends: Sequence[float]) -> str:
+    return f"{value:.3f} [{ends[0]:.3f}, {ends[1]:.3f}]"
+
+
+def _main_cells(entry: Mapping[str, Any]) -> list[str]:
+    summary = entry["summary"]
+    published, stress = summary["published"], summary["stress"]
+    (worst, worst_rate), (best, best_rate) = entry["partner_range"]
+    return [
+        entry["row"],
+        f"*{_plain(entry['label'])}*" if entry["label"] else "",
+        _interval(summary["success_rate"], summary["success_rate_ci"]),
+        _interval(published["success_iqm"], published["success_iqm_ci_leaderboard_stream"]),
+        f"{published['success_mean']:.3f}",
+        MISSING if stress is None else f"{stress['p90']:.1f}",
+        f"{worst_rate:.2f} ({worst}) … {best_rate:.2f} ({best})",
+        _joined(entry["seed_schedule"]["seeds"], ", "),
+        _joined(summary["flags"], ", ") or MISSING,
+        f"`{entry['row_digest'][:DIGEST_DIGITS]}`",
+    ]
+
+
+def _table(header: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
+    return "".join(f"| {' | '.join(cells)} |\n" for cells in (header, ["---"] * len(header), *lines))
+
+
+def _matrix_table(matrix: Mapping[str, Any]) -> str:
+    lines = []
+    for seed, rates, won, played in zip(
+        matrix["seeds"], matrix["rates"], matrix["successes"], matrix["episodes"], strict=True
+    ):
+        cells = [
+            MISSING if rate is None else f"{rate:.2f} ({w}/{n})"
+            for rate, w, n in zip(rates, won, played, strict=True)
+        ]
+        lines.append([str(seed), *cells])
+    return _table(["Seed", *matrix["partners"]], lines)
+
+
+def _published_table(rows: Iterable[Mapping[str, Any]]) -> str:
+    lines = []
+    for entry in rows:
+        facts = entry["published"]
+        if facts is None:
+            lines.append([entry["row"], *[MISSING] * 5])
+            continue
+        lines.append(
+            [
+                entry["row"],
+                f"{facts['episodes_agree']} of {facts['episodes_total']}",
+                f"{facts['files_identical']} of {facts['files_total']}",
+                "yes" if facts["summary_equal"] else "no",
+                f"{facts['success_mean']:.3f}",
+                f"{entry['summary']['published']['success_mean']:.3f}",
+            ]
+        )
+    header = ["Row", "Episodes agreeing", "Files byte-identical", "Summary equal", "Published mean", "Mean here"]
+    return _table(header, lines)
+
+
+def _footnotes(board: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    # All rows are made under one plan, so these two hold for each of them.
+    draws, root_seed = (rows[0]["summary"][name] for name in ("n_resamples", "root_seed"))
+    notes = [
+        "Success rate: mean over the cells (one seed with one partner) shown below. Its interval is a hierarchical "
+        "bootstrap, seeds first and then initial states with all their partners; the partners are a fixed panel.",
+        "IQM: the published definition, over single episodes that count 0 or 1. It trims a quarter at either end, so "
+        "it is 0 up to a success rate of about a quarter and 1 from about three quarters on: it understates a weak "
+        "row and hides the failures of a strong one. Read it beside the success rate and the range.",
+        f"Random streams: `{HIERARCHICAL_STREAM}` for the success rate, `{LEADERBOARD_STREAM}` for the IQM in the "
+        f"table; {draws} resamples, root seed {root_seed}. `bundle.json` also holds the IQM interval under "
+        f"`{BUNDLE_STREAM}`. The two differ by the noise of resampling alone, and each is right in its place.",
+        "Stress p90: 90th percentile of the peak force over all episodes that have one, successful or not.",
+        f"Row digest: the first {DIGEST_DIGITS} digits of the SHA-256 of the row's `bundle.json`, which lists the "
+        "hash of everything else in the row.",
+    ]
+    raised = sorted({flag for entry in rows for flag in entry["summary"]["flags"]})
+    notes += [f"Flag {flag}: {FLAG_NOTES.get(flag, 'see the statistics of the row')}." for flag in raised]
+    return [*notes, *(" ".join(note.split()) for note in board["notes"])]
+
+
+def _markdown(board: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], board_digest: str) -> bytes:
+    parts = [f"# {_plain(board['title'])}\n"]
+    if board["description"]:
+        parts.append(" ".join(board["description"].split()) + "\n")
+    parts.append(
+        f"Board `{board['board']}`, task `{board['task']}`, tier `{board['tier']}`, "
+        f"board digest `{board_digest[:DIGEST_DIGITS]}`. Every row was verified before this page was written.\n"
+    )
+    parts += [main_table(rows), "![Success rate of every row](leaderboard.svg)\n"]
+    parts.append("".join(f"- {note}\n" for note in _footnotes(board, rows)))
+    parts.append("## Success rate by seed and partner\n")
+    for entry in rows:
+        about = " ".join(entry["description"].split())
+        parts += [f"**{entry['row']}**{': ' + about if about else ''}\n", _matrix_table(entry["summary"]["matrix"])]
+    if any(entry["published"] is not None for entry in rows):
+        parts += ["## Against the published row\n", _published_table(rows)]
+    return "\n".join(parts).encode("utf-8")
