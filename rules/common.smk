@@ -64,7 +64,7 @@ def shard_of(wildcards):
 
 def shard_files(row):
     """The record files of all shards of a row."""
-    return [row.product("simulate", f"{shard.name}.jsonl") for shard in row.shards]
+    return row.products("simulate")
 
 
 def board_files(board):
@@ -75,5 +75,5 @@ def board_files(board):
 wildcard_constraints:
     board="|".join(sorted(BOARDS)),
     row="|".join(sorted({row.row for row in LAUNCH.rows})),
-    key="[0-9a-f]{16}",
+    key="[0-9a-f]{16}(-dirty)?",
     shard="[a-z0-9_-]+",

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import yaml
 from helpers import ROOT
-
 from rowproof import git
 from rowproof.boards import load_board
 from rowproof.closure import HashCache

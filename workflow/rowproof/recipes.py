@@ -11,7 +11,7 @@ import os
 import re
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -133,6 +133,7 @@ class RowPlan:
     plan_blob: str
     state: str
     reasons: tuple[str, ...]
+    dirty_stages: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -149,8 +150,18 @@ class RowPlan:
         return f"work/recipes/{self.name}/state.json"
 
     def product(self, stage: str, file: str) -> str:
-        """Path of a product of a stage, in the folder of that stage's key."""
-        return f"work/rows/{self.name}/{stage}-{self.keys[stage][:KEY_DIGITS]}/{file}"
+        """Path of a product of a stage, in the folder of that stage's key.
+
+        What a modified checkout makes lies apart, so that a clean build never takes it over.
+        """
+        suffix = "-dirty" if stage in self.dirty_stages else ""
+        return f"work/rows/{self.name}/{stage}-{self.keys[stage][:KEY_DIGITS]}{suffix}/{file}"
+
+    def products(self, stage: str) -> list[str]:
+        """All products of a stage before the last."""
+        if stage == "simulate":
+            return [self.product(stage, f"{shard.name}.jsonl") for shard in self.shards]
+        return [self.product(stage, {"specs": "specs.jsonl", "summary": "summary.json"}[stage])]
 
     @property
     def bundle(self) -> list[str]:
@@ -235,9 +246,9 @@ def read_recorded(folder: Path, expected: list[str], cache: HashCache) -> Record
         provenance = decode((folder / PROVENANCE).read_bytes(), PROVENANCE)
         if provenance["digest"] != provenance_digest(provenance):
             raise ValueError
+        found.provenance = provenance
         if provenance["row_digest"] != cache.sha256(folder / "bundle.json"):
             raise ValueError
-        found.provenance = provenance
     except (OSError, ValueError, KeyError, TypeError, RecordError):
         if f"{PROVENANCE} is missing" not in found.problems:
             found.problems.append(f"{PROVENANCE} is damaged or belongs to another bundle")
@@ -309,7 +320,8 @@ class RowStatus:
     """A row's current recipes against what its bundle records.
 
     Attributes:
-        state: ``current``, ``missing`` (no bundle), ``stale`` (made by another recipe) or ``damaged``.
+        state: ``current``, ``missing`` (no bundle), ``stale`` (made by another recipe), ``damaged``, or
+            ``provisional`` (made from a modified checkout that is clean by now).
     """
 
     name: str
@@ -329,13 +341,18 @@ class RowStatus:
             return ["there is no bundle yet"]
         if self.state == "damaged":
             return self.recorded.problems
+        if self.state == "provisional":
+            return ["it was made from a modified checkout, which is clean now"]
         return [change.describe() for change in self.changes]
 
 
 def row_status(
-    setup: BoardSetup, row: str, root: Path, workdir: Path, cache: HashCache, pins: dict[str, str]
+    setup: BoardSetup, row: str, root: Path, workdir: Path, cache: HashCache, pins: dict[str, str], dirty: bool
 ) -> RowStatus:
-    """Compute the recipes of a row and compare them with the bundle below ``workdir/results``."""
+    """Compute the recipes of a row and compare them with the bundle below ``workdir/results``.
+
+    ``dirty`` tells whether the checkout is modified now.
+    """
     name = f"{setup.board.board}/{row}"
     recipes = row_recipes(setup, row, root, cache, pins)
     folder = workdir / "results" / name
@@ -344,14 +361,21 @@ def row_status(
     recorded = read_recorded(folder, bundle_files(setup.plan.grid.seeds), cache)
     if recorded.recipes is not None and recorded.keys != stage_keys(recipes):
         return RowStatus(name, recipes, "stale", recorded)
-    return RowStatus(name, recipes, "damaged" if recorded.problems else "current", recorded)
+    if recorded.problems:
+        return RowStatus(name, recipes, "damaged", recorded)
+    provisional = not dirty and recorded.provenance is not None and recorded.provenance["dirty"]
+    return RowStatus(name, recipes, "provisional" if provisional else "current", recorded)
 
 
 def all_statuses(root: Path, workdir: Path) -> list[RowStatus]:
     """The status of every row of every configured board; only looks."""
     _, setups = load_config(root)
-    pins, cache = read_pins(root), HashCache(None)
-    return [row_status(setup, row, root, workdir, cache, pins) for setup in setups.values() for row in setup.board.rows]
+    pins, cache, dirty = read_pins(root), HashCache(None), git.tree_state(root).dirty
+    return [
+        row_status(setup, row, root, workdir, cache, pins, dirty)
+        for setup in setups.values()
+        for row in setup.board.rows
+    ]
 
 
 def _signal(path: Path, key: str, state: str, reasons: Iterable[str], outputs: Iterable[Path]) -> None:
@@ -380,7 +404,11 @@ def _adopt(plan: RowPlan, folder: Path, status: RowStatus, workdir: Path) -> Non
     fresh clone without intermediate files.
     """
     recorded = status.recorded
-    if recorded.provenance is None or recorded.keys.get("simulate") != plan.keys["simulate"]:
+    if recorded.provenance is None or recorded.provenance["dirty"]:
+        return
+    # A restored bundle keeps its provenance, if it comes out as the same bundle.
+    write_atomic(workdir / plan.product("bundle", PROVENANCE), (folder / PROVENANCE).read_bytes())
+    if recorded.keys.get("simulate") != plan.keys["simulate"]:
         return
     jobs = recorded.provenance["jobs"]
 
@@ -429,7 +457,9 @@ def prepare(root: Path, workdir: Path, touch: bool = True) -> Launch:
     tree = git.tree_state(root)
     rows, boards = [], []
     for name, setup in setups.items():
-        own = [_prepare_row(config, setup, row, root, workdir, cache, pins, touch) for row in setup.board.rows]
+        own = [
+            _prepare_row(config, setup, row, root, workdir, cache, pins, tree.dirty, touch) for row in setup.board.rows
+        ]
         rows += own
         boards.append(_prepare_board(setup, own, root, workdir, cache, touch))
         assert name == setup.board.board
@@ -446,10 +476,11 @@ def _prepare_row(
     workdir: Path,
     cache: HashCache,
     pins: dict[str, str],
+    dirty: bool,
     touch: bool,
 ) -> RowPlan:
     grid = setup.plan.grid
-    status = row_status(setup, row, root, workdir, cache, pins)
+    status = row_status(setup, row, root, workdir, cache, pins, dirty)
     plan = RowPlan(
         board=setup.board.board,
         row=row,
@@ -461,6 +492,9 @@ def _prepare_row(
         state=status.state,
         reasons=tuple(status.reasons),
     )
+    if dirty:
+        apart = (s for s in STAGES[:-1] if not all((workdir / path).exists() for path in plan.products(s)))
+        plan = replace(plan, dirty_stages=(*apart, "bundle"))
     if touch:
         for stage in STAGES:
             path = workdir / plan.recipe_path(stage)
@@ -526,6 +560,7 @@ def read_launch(path: Path) -> Launch:
                 **row,
                 "seeds": tuple(row["seeds"]),
                 "reasons": tuple(row["reasons"]),
+                "dirty_stages": tuple(row["dirty_stages"]),
                 "shards": tuple(Shard(s["name"], tuple(s["seeds"]), s["partner"]) for s in row["shards"]),
             }
         )

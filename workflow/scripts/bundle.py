@@ -3,10 +3,11 @@
 import shutil
 from pathlib import Path
 
-from rowproof.evidence.bundle import build, build_provenance, split_episodes
+from rowproof.evidence.bundle import build, build_provenance, kept_provenance, split_episodes
 from rowproof.evidence.verify import require_verified
 from rowproof.files import move_into, write_atomic
 from rowproof.jobs import check_gate, job, log, read_product
+from rowproof.layout import PROVENANCE
 from rowproof.records import decode, split_lines
 
 with job(snakemake, "workflow/scripts/bundle.py") as current:
@@ -25,8 +26,9 @@ with job(snakemake, "workflow/scripts/bundle.py") as current:
     files = build(
         {recipe["stage"]: recipe for recipe in recipes}, plan, split_episodes(shards, specs), decode(summary, "summary")
     )
-    files["provenance.json"] = build_provenance(files["bundle.json"], [*jobs, current.entry()])
     staged = Path(snakemake.params.staging)
+    provenance = build_provenance(files["bundle.json"], [*jobs, current.entry()])
+    files[PROVENANCE] = kept_provenance(staged.parent / PROVENANCE, files["bundle.json"]) or provenance
     shutil.rmtree(staged, ignore_errors=True)
     for name, data in files.items():
         write_atomic(staged / name, data)

@@ -1,6 +1,7 @@
 """Builds the files of a bundle from recipes, records and summary; a pure function of its arguments."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from rowproof.files import sha256_hex
@@ -95,3 +96,12 @@ def build_provenance(bundle_json: bytes, jobs: list[dict[str, Any]]) -> bytes:
         "jobs": jobs,
     }
     return encode_document({**document, "digest": provenance_digest(document)})
+
+
+def kept_provenance(path: Path, bundle_json: bytes) -> bytes | None:
+    """The provenance in ``path`` if it is that of this very bundle, which then is restored and not made anew."""
+    if not path.is_file():
+        return None
+    data = path.read_bytes()
+    document = decode(data, path.name)
+    return data if document["row_digest"] == sha256_hex(bundle_json) else None

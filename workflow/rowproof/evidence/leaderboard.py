@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from rowproof.errors import RowproofError
-from rowproof.evidence.board_plot import draw_svg
-from rowproof.evidence.published import compare_with_facts
+from rowproof.evidence.published_facts import compare_with_facts
 from rowproof.evidence.statistics import (
     BUNDLE_STREAM,
     HIERARCHICAL_STREAM,
@@ -101,7 +100,7 @@ def render(board: Mapping[str, Any], folder: Path, root: Path, key: str) -> dict
     files = {
         "leaderboard.csv": _csv(board["board"], rows),
         "leaderboard.md": _markdown(board, rows, board_digest),
-        "leaderboard.svg": draw_svg(board["title"], rows),
+        "leaderboard.svg": draw_plot(board["title"], rows),
     }
     document: dict[str, Any] = {
         "schema": SCHEMA,
@@ -236,15 +235,25 @@ def _read_facts(board: str, root: Path) -> Mapping[str, Any]:
 
 
 def _against_published(entry: Mapping[str, Any], facts: Any, folder: Path) -> dict[str, Any] | None:
+    """How a row compares with the published one; None when there is none."""
     if facts is None:
         return None
     names = [episode_file(seed) for seed in entry["seed_schedule"]["seeds"]]
     compared = compare_with_facts(facts, {name: (folder / entry["row"] / name).read_bytes() for name in names})
-    stated, own = facts["summary"], entry["summary"]["published"]
+    pooled, own = facts["pooled"], entry["summary"]
+    pairs = {
+        **{name: (pooled[name], own["published"][name]) for name in ("n_episodes", "success_mean", "success_iqm")},
+        "ci_bundle": (pooled["ci_bundle"], own["published"]["success_iqm_ci_bundle_stream"]),
+        "ci_leaderboard": (pooled["ci_leaderboard"], own["published"]["success_iqm_ci_leaderboard_stream"]),
+        "per_partner": (pooled["per_partner"], own["per_partner"]),
+    }
+    stress = pooled["force_peak_n"] if pooled["force_peak_n"]["n"] else None
+    counts = ("episodes_agree", "episodes_total", "files_identical", "files_total")
     return {
-        "success_mean": stated["success_mean"],
-        **{name: compared[name] for name in ("episodes_agree", "episodes_total", "files_identical", "files_total")},
-        "summary_equal": all(encode_document(stated[name]) == encode_document(own[name]) for name in own),
+        "success_mean": pooled["success_mean"],
+        **{name: compared[name] for name in counts},
+        "summary_equal": all(digest(theirs) == digest(ours) for theirs, ours in pairs.values()),
+        "stress_equal": digest(stress) == digest(own["stress"]),
     }
 
 
@@ -312,19 +321,27 @@ def _matrix_table(matrix: Mapping[str, Any]) -> str:
         matrix["seeds"], matrix["rates"], matrix["successes"], matrix["episodes"], strict=True
     ):
         cells = [
-            MISSING if rate is None else f"{rate:.2f} ({w}/{n})"
-            for rate, w, n in zip(rates, won, played, strict=True)
+            MISSING if rate is None else f"{rate:.2f} ({w}/{n})" for rate, w, n in zip(rates, won, played, strict=True)
         ]
         lines.append([str(seed), *cells])
     return _table(["Seed", *matrix["partners"]], lines)
 
 
 def _published_table(rows: Iterable[Mapping[str, Any]]) -> str:
+    header = (
+        "Row",
+        "Episodes agreeing",
+        "Files byte-identical",
+        "Summary equal",
+        "Stress equal",
+        "Published mean",
+        "Mean here",
+    )
     lines = []
     for entry in rows:
         facts = entry["published"]
         if facts is None:
-            lines.append([entry["row"], *[MISSING] * 5])
+            lines.append([entry["row"], *[MISSING] * (len(header) - 1)])
             continue
         lines.append(
             [
@@ -332,11 +349,11 @@ def _published_table(rows: Iterable[Mapping[str, Any]]) -> str:
                 f"{facts['episodes_agree']} of {facts['episodes_total']}",
                 f"{facts['files_identical']} of {facts['files_total']}",
                 "yes" if facts["summary_equal"] else "no",
+                "yes" if facts["stress_equal"] else "no",
                 f"{facts['success_mean']:.3f}",
                 f"{entry['summary']['published']['success_mean']:.3f}",
             ]
         )
-    header = ["Row", "Episodes agreeing", "Files byte-identical", "Summary equal", "Published mean", "Mean here"]
     return _table(header, lines)
 
 
@@ -378,3 +395,121 @@ def _markdown(board: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], board
     if any(entry["published"] is not None for entry in rows):
         parts += ["## Against the published row\n", _published_table(rows)]
     return "\n".join(parts).encode("utf-8")
+
+
+# --- Plot ------------------------------------------------------------------------------------------------------------
+
+INK, MUTED, OWN, PUBLISHED = "#1a1a1a", "#6b6b6b", "#0b5fa5", "#c2410c"
+SETTINGS = {
+    "svg.hashsalt": "rowproof",
+    # Text stays text: small, searchable, and its bytes do not depend on glyph outlines.
+    "svg.fonttype": "none",
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans", "Verdana", "Arial"],
+}
+# All lengths in inches; the drawing is laid out by hand so that no text width moves anything.
+WIDTH, RIGHT, TOP, BOTTOM, PER_ROW = 9.0, 1.75, 0.55, 0.85, 0.62
+PER_LETTER, LEFT_LEAST, LEFT_MOST = 0.088, 1.2, 3.2
+
+
+def draw_plot(title: str, rows: Sequence[Mapping[str, Any]], image_format: str = "svg") -> bytes:
+    """The plot of a board: one line per row with interval, cells and published mean.
+
+    Equal arguments give equal bytes under one version of matplotlib.
+
+    Args:
+        title: heading of the plot.
+        rows: the ``rows`` of a ``leaderboard.json``; rates are fractions in [0, 1].
+        image_format: ``svg``, or ``png`` to look at it without a browser.
+    """
+    # Only this function and its helpers need matplotlib, which is slow to load.
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    # Settings of the user or of the working directory must not change the picture.
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update(SETTINGS)
+        longest = max(max(len(entry["row"]), 0.85 * len(entry["label"])) for entry in rows)
+        left = min(max(PER_LETTER * longest + 0.3, LEFT_LEAST), LEFT_MOST)
+        height = TOP + PER_ROW * len(rows) + BOTTOM
+        figure = Figure(figsize=(WIDTH, height), facecolor="white")
+        box = (left / WIDTH, BOTTOM / height, (WIDTH - left - RIGHT) / WIDTH, PER_ROW * len(rows) / height)
+        _rows(figure.add_axes(box), rows)
+        figure.text(0.15 / WIDTH, 1 - 0.3 / height, title, size=12, weight="bold", color=INK, va="center")
+        _legend(figure.add_axes((left / WIDTH, 0, 1 - left / WIDTH, 0.3 / height)), rows)
+        _use_bundled_font(figure)
+        out = io.BytesIO()
+        # Neither the date nor the version of matplotlib belongs into the bytes.
+        metadata = {"Date": None, "Creator": None} if image_format == "svg" else {"Software": None}
+        figure.savefig(out, format=image_format, metadata=metadata, dpi=120)
+    return out.getvalue()
+
+
+def _use_bundled_font(figure: Any) -> None:
+    import matplotlib
+    from matplotlib.text import Text
+
+    fonts = Path(matplotlib.get_data_path()) / "fonts" / "ttf"
+    for text in figure.findobj(Text):
+        # A copy of the font that the system has, perhaps of another version, would shift text.
+        own = text.get_fontproperties().copy()
+        own.set_file(fonts / ("DejaVuSans-Bold.ttf" if own.get_weight() == "bold" else "DejaVuSans.ttf"))
+        text.set_fontproperties(own)
+        text.set_parse_math(False)
+
+
+def _rows(axes: Any, rows: Sequence[Mapping[str, Any]]) -> None:
+    axes.set_xlim(-0.02, 1.02)
+    axes.set_ylim(len(rows) - 0.5, -0.5)
+    axes.set_xticks([0, 0.25, 0.5, 0.75, 1], ["0", "0.25", "0.50", "0.75", "1"])
+    axes.set_yticks([])
+    axes.tick_params(axis="x", length=0, labelsize=9, labelcolor=MUTED)
+    axes.grid(axis="x", color="#e3e3e3", linewidth=0.8)
+    axes.set_axisbelow(True)
+    axes.set_xlabel("success rate", size=9, color=MUTED)
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+    aside = axes.get_yaxis_transform()
+    for place, entry in enumerate(rows):
+        summary = entry["summary"]
+        rate, (low, high), matrix = summary["success_rate"], summary["success_rate_ci"], summary["matrix"]
+        if place:
+            axes.axhline(place - 0.5, color="#efefef", linewidth=0.8)
+        for column in range(len(matrix["partners"])):
+            # One thin lane per partner, so that equal rates of different partners stay apart.
+            lane = place + 0.12 + 0.24 * (column + 0.5) / len(matrix["partners"])
+            cells = [rates[column] for rates in matrix["rates"] if rates[column] is not None]
+            axes.plot(cells, [lane] * len(cells), "o", markersize=3.2, color=OWN, alpha=0.28, markeredgewidth=0)
+        line = place - 0.12
+        axes.plot([low, high], [line, line], color=OWN, linewidth=2, solid_capstyle="butt")
+        for end in (low, high):
+            axes.plot([end, end], [line - 0.07, line + 0.07], color=OWN, linewidth=1.2)
+        if entry["published"] is not None:
+            value = entry["published"]["success_mean"]
+            axes.plot([value, value], [line - 0.2, line + 0.2], color=PUBLISHED, linewidth=1.6)
+        axes.plot([rate], [line], "o", markersize=6.5, color=OWN, markeredgecolor="white", markeredgewidth=0.8)
+        named = bool(entry["label"])
+        axes.text(
+            -0.015, line if named else place, entry["row"], transform=aside, ha="right", va="center", size=10, color=INK
+        )
+        if named:
+            axes.text(
+                -0.015, place + 0.22, entry["label"], transform=aside, ha="right", va="center", size=8, color=MUTED
+            )
+        text = f"{rate:.3f} [{low:.3f}, {high:.3f}]"
+        axes.text(1.02, line, text, transform=aside, ha="left", va="center", size=9, color=INK)
+
+
+def _legend(axes: Any, rows: Sequence[Mapping[str, Any]]) -> None:
+    axes.set_axis_off()
+    axes.set_xlim(0, 100)
+    axes.set_ylim(0, 1)
+    axes.plot([0.5, 3.5], [0.6, 0.6], color=OWN, linewidth=2)
+    axes.plot([2], [0.6], "o", markersize=6.5, color=OWN, markeredgecolor="white", markeredgewidth=0.8)
+    axes.text(5, 0.6, "mean of the cells, 95 % interval", va="center", size=8, color=MUTED)
+    axes.plot([42], [0.6], "o", markersize=3.2, color=OWN, alpha=0.45, markeredgewidth=0)
+    axes.text(43.5, 0.6, "one seed with one partner", va="center", size=8, color=MUTED)
+    if any(entry["published"] is not None for entry in rows):
+        axes.plot([75, 75], [0.3, 0.9], color=PUBLISHED, linewidth=1.6)
+        axes.text(76.5, 0.6, "published mean", va="center", size=8, color=MUTED)

@@ -616,6 +616,9 @@ def _run_problems(bundle: _Bundle, command: Command) -> list[str]:
     else:
         if ADHOC + partner != meta["partner_set_id"]:
             problems.append(f"--partner {partner!r}, bundle {meta['partner_set_id']!r}")
+        checkpoint = meta["policy_id"].partition(":")[2]
+        if command.one("--partner-weights", "") != checkpoint:
+            problems.append(f"the pair must play one checkpoint, found {checkpoint!r} for the ego alone")
         if "--exclude-member" in command.values or "--include-private" in command.switches:
             problems.append("--exclude-member and --include-private need --partner-set")
     if not seeds_agree(command.one("--seeds", ""), schedule["seeds"]):

@@ -1,0 +1,128 @@
+"""Altering copies of published bundles and sealing them again, so that only the alteration itself can give them away."""
+
+import hashlib
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from helpers import shared_data
+
+from rowproof.evidence.published import seat_identity
+from rowproof.evidence.statistics import clusters_of, success_summary
+from rowproof.records import encode_document, encode_lines
+
+BENCHMARK = ("chamber-bundles", "spikes", "results", "benchmark")
+ADMISSION = ("chamber-bundles", "spikes", "results", "admission")
+SUMS = "SHA256SUMS.txt"
+
+
+def sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def git_blob(data: bytes) -> str:
+    return hashlib.sha1(b"blob " + str(len(data)).encode() + b"\0" + data).hexdigest()
+
+
+class Forged:
+    """A copy of a bundle under the hands of a forger."""
+
+    def __init__(self, source: Path, target: Path) -> None:
+        shutil.copytree(source, target)
+        self.path = target
+
+    def read(self, name: str) -> bytes:
+        return (self.path / name).read_bytes()
+
+    def write(self, name: str, data: bytes) -> None:
+        (self.path / name).write_bytes(data)
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        return json.loads(self.read("bundle.json"))
+
+    def edit_meta(self, change: Callable[[dict[str, Any]], Any]) -> None:
+        meta = self.meta
+        change(meta)
+        self.write("bundle.json", encode_document(meta))
+
+    def set_command(self, command: str) -> None:
+        self.edit_meta(lambda meta: meta.update(repro_command=command))
+        self.write("REPRO.txt", (command + "\n").encode())
+
+    def replace_in_command(self, old: str, new: str) -> None:
+        command = self.meta["repro_command"]
+        assert old in command
+        self.set_command(command.replace(old, new))
+
+    def records(self, seed: int) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.read(f"episodes_seed{seed}.jsonl").decode().split("\n") if line]
+
+    def write_records(self, seed: int, records: list[dict[str, Any]]) -> None:
+        self.write(f"episodes_seed{seed}.jsonl", encode_lines(records))
+
+    def edit_records(self, seed: int, change: Callable[[list[dict[str, Any]]], Any]) -> None:
+        records = self.records(seed)
+        change(records)
+        self.write_records(seed, records)
+
+    def replace_bytes(self, name: str, old: bytes, new: bytes, count: int = -1) -> None:
+        data = self.read(name)
+        assert old in data
+        self.write(name, data.replace(old, new, count))
+
+    @property
+    def seats(self) -> list[dict[str, Any]]:
+        return json.loads(self.read("partners.json"))
+
+    def edit_seats(self, change: Callable[[list[dict[str, Any]]], Any]) -> None:
+        seats = self.seats
+        change(seats)
+        self.write_seats(seats)
+
+    def write_seats(self, seats: Any) -> None:
+        self.write("partners.json", (json.dumps(seats, indent=2, sort_keys=True) + "\n").encode())
+
+    def reseal(self, summary: bool = True, identities: bool = True, blob: bool = True, manifest: bool = True) -> None:
+        """Recompute all that depends on other files: summary, identities, blob, manifest and digest list."""
+        reseal(self.path, summary, identities, blob, manifest)
+
+    def sign(self) -> None:
+        """Recompute the digest list alone."""
+        sign(self.path)
+
+
+def reseal(path: Path, summary: bool = True, identities: bool = True, blob: bool = True, manifest: bool = True) -> None:
+    """Make a bundle consistent after an alteration; see :meth:`Forged.reseal`."""
+    meta = json.loads((path / "bundle.json").read_bytes())
+    if summary:
+        lines = [(path / f"episodes_seed{s}.jsonl").read_bytes().split(b"\n") for s in meta["seed_schedule"]["seeds"]]
+        records = [json.loads(line) for group in lines for line in group if line.strip()]
+        stated = meta["summary"]
+        fresh = success_summary(clusters_of(records), stated["n_resamples"], stated["bootstrap_root_seed"])
+        for key in ("n_episodes", "success_mean", "success_iqm", "success_ci_low", "success_ci_high"):
+            stated[key] = getattr(fresh, key)
+    if identities:
+        seats = json.loads((path / "partners.json").read_bytes())
+        meta["partner_hashes"] = {seat["name"]: seat_identity(seat) for seat in seats}
+    if blob and meta["prereg_git_tag"] is not None and (path / "prereg.yaml").exists():
+        meta["prereg_blob_sha"] = git_blob((path / "prereg.yaml").read_bytes())
+    if manifest:
+        names = sorted(p.name for p in path.iterdir() if p.is_file() and p.name not in ("bundle.json", SUMS))
+        meta["manifest"] = {name: sha256((path / name).read_bytes()) for name in names}
+    (path / "bundle.json").write_bytes(encode_document(meta))
+    sign(path)
+
+
+def sign(path: Path) -> None:
+    """Write the digest list of a bundle, over whatever lies in it."""
+    names = sorted(p.name for p in path.iterdir() if p.is_file() and p.name != SUMS)
+    text = "".join(f"{sha256((path / name).read_bytes())}  {name}\n" for name in names)
+    (path / SUMS).write_bytes(text.encode())
+
+
+def forged(tmp_path: Path, *parts: str) -> Forged:
+    """A copy of a published benchmark bundle, for example ``handover-v1/b-stat-2026-07-06``."""
+    return Forged(shared_data(*BENCHMARK, *parts[0].split("/")), tmp_path / "bundle")
