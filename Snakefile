@@ -11,8 +11,8 @@ include: "rules/boards.smk"
 
 
 rule all:
+    default_target: True
     input:
         [row.bundle for row in LAUNCH.rows],
         [board_files(board) for board in LAUNCH.boards],
     localrule: True
-    default_target: True

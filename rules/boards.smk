@@ -7,23 +7,31 @@ for _board in LAUNCH.boards:
         input:
             state=_board.signal_path,
             recipe=ancient(_board.recipe_path),
-            bundles=ancient([ROWS[f"{_board.board}/{_name}"].bundle for _name in _board.rows]),
+            bundles=ancient(
+                [ROWS[f"{_board.board}/{_name}"].bundle for _name in _board.rows]
+            ),
         output:
             report(
-                multiext(f"results/{_board.board}/leaderboard", ".csv", ".json", ".md", ".svg"),
+                multiext(
+                    f"results/{_board.board}/leaderboard",
+                    ".csv",
+                    ".json",
+                    ".md",
+                    ".svg",
+                ),
                 category="Boards",
                 subcategory=_board.board,
                 caption="../workflow/report/leaderboard.rst",
             ),
         log:
             f"logs/leaderboard/{_board.board}.log",
+        localrule: True
         conda:
             "../envs/rowproof.yaml"
         threads: 1
         resources:
             mem_mb=1000,
             runtime=10,
-        localrule: True
         script:
             "../workflow/scripts/leaderboard.py"
 

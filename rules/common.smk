@@ -7,11 +7,7 @@ from snakemake.exceptions import WorkflowError
 from snakemake.logging import logger
 
 ROOT = Path(workflow.basedir).resolve()
-# The code that runs must be the code that was hashed, whichever rowproof is installed.
 sys.path.insert(0, str(ROOT / "workflow"))
-os.environ["PYTHONPATH"] = os.pathsep.join(
-    [str(ROOT / "workflow"), *filter(None, [os.environ.get("PYTHONPATH")])]
-)
 
 from rowproof import recipes
 from rowproof.determinism import pin_environment
@@ -36,7 +32,7 @@ def load_launch():
     return launch
 
 
-pin_environment()
+pin_environment(ROOT / "workflow")
 LAUNCH = load_launch()
 ROWS = {row.name: row for row in LAUNCH.rows}
 BOARDS = {board.board: board for board in LAUNCH.boards}
@@ -59,7 +55,9 @@ def product_of(stage, file):
 
 def shard_of(wildcards):
     """The shard that a simulate job runs."""
-    return next(shard for shard in row_of(wildcards).shards if shard.name == wildcards.shard)
+    return next(
+        shard for shard in row_of(wildcards).shards if shard.name == wildcards.shard
+    )
 
 
 def shard_files(row):

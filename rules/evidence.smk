@@ -8,6 +8,7 @@ rule summarise:
         job="work/rows/{board}/{row}/summary-{key}/summary.job.json",
     log:
         "logs/summarise/{board}/{row}/{key}.log",
+    localrule: True
     conda:
         "../envs/rowproof.yaml"
     threads: 1
@@ -16,7 +17,6 @@ rule summarise:
         runtime=10,
     params:
         seeds=lambda wildcards: list(row_of(wildcards).seeds),
-    localrule: True
     script:
         "../workflow/scripts/summarise.py"
 
@@ -39,6 +39,7 @@ for _row in LAUNCH.rows:
             _row.bundle,
         log:
             f"logs/bundle/{_row.name}.log",
+        localrule: True
         conda:
             "../envs/rowproof.yaml"
         threads: 1
@@ -47,7 +48,6 @@ for _row in LAUNCH.rows:
             runtime=10,
         params:
             staging=_row.product("bundle", "staged"),
-        localrule: True
         script:
             "../workflow/scripts/bundle.py"
 

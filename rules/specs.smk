@@ -7,6 +7,7 @@ rule specs:
         job="work/rows/{board}/{row}/specs-{key}/specs.job.json",
     log:
         "logs/specs/{board}/{row}/{key}.log",
+    localrule: True
     conda:
         "../envs/rowproof.yaml"
     threads: 1
@@ -16,6 +17,5 @@ rule specs:
     params:
         plan_path=lambda wildcards: row_of(wildcards).plan_path,
         plan_blob=lambda wildcards: row_of(wildcards).plan_blob,
-    localrule: True
     script:
         "../workflow/scripts/specs.py"

@@ -5,7 +5,7 @@ import yaml
 from helpers import ROOT, shared_data
 from pydantic import ValidationError
 from rowproof.errors import ConfigError
-from rowproof.files import sha256_hex
+from rowproof.hashing import sha256_hex
 from rowproof.identities import identity, member_uri, parameter_digest
 from rowproof.partners import PartnerSet
 

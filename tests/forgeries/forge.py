@@ -1,14 +1,14 @@
-"""Altering copies of published bundles and sealing them again, so that only the alteration itself can give them away."""
+"""Altering copies of published bundles and sealing them again: only the alteration itself can give them away."""
 
 import hashlib
 import json
 import shutil
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from helpers import shared_data
-
 from rowproof.evidence.published import seat_identity
 from rowproof.evidence.statistics import clusters_of, success_summary
 from rowproof.records import encode_document, encode_lines
@@ -94,6 +94,10 @@ class Forged:
         sign(self.path)
 
 
+# Most alterations leave every success as it was, and the bootstrap is the slowest part of sealing.
+_summary = cache(success_summary)
+
+
 def reseal(path: Path, summary: bool = True, identities: bool = True, blob: bool = True, manifest: bool = True) -> None:
     """Make a bundle consistent after an alteration; see :meth:`Forged.reseal`."""
     meta = json.loads((path / "bundle.json").read_bytes())
@@ -101,7 +105,8 @@ def reseal(path: Path, summary: bool = True, identities: bool = True, blob: bool
         lines = [(path / f"episodes_seed{s}.jsonl").read_bytes().split(b"\n") for s in meta["seed_schedule"]["seeds"]]
         records = [json.loads(line) for group in lines for line in group if line.strip()]
         stated = meta["summary"]
-        fresh = success_summary(clusters_of(records), stated["n_resamples"], stated["bootstrap_root_seed"])
+        scores = tuple(map(tuple, clusters_of(records)))
+        fresh = _summary(scores, stated["n_resamples"], stated["bootstrap_root_seed"])
         for key in ("n_episodes", "success_mean", "success_iqm", "success_ci_low", "success_ci_high"):
             stated[key] = getattr(fresh, key)
     if identities:

@@ -7,13 +7,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from rowproof.files import sha256_hex, write_atomic
+from rowproof.files import write_atomic
+from rowproof.hashing import sha256_hex
 
 PACKAGE = "rowproof"
 
 # Modules that watch a stage: they may refuse, log, time and verify, but they hand it no content. A change in them
 # asks for no rebuild, so imports are not followed through them.
-OBSERVERS = frozenset({"rowproof.errors", "rowproof.jobs", "rowproof.evidence.verify"})
+OBSERVERS = frozenset({"rowproof.errors", "rowproof.files", "rowproof.jobs", "rowproof.evidence.verify"})
 
 
 def normal_form(source: str, name: str = "<source>") -> str:

@@ -1,17 +1,11 @@
-"""Atomic writes and content hashes."""
+"""Atomic writes: these functions move bytes and never make them."""
 
 import errno
-import hashlib
 import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-
-
-def sha256_hex(data: bytes) -> str:
-    """SHA-256 of ``data`` as 64 lower-case hexadecimal digits."""
-    return hashlib.sha256(data).hexdigest()
 
 
 @contextmanager

@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 
 from rowproof.errors import ConfigError
-from rowproof.files import sha256_hex
+from rowproof.hashing import sha256_hex
 
 
 def identity(class_name: str, seed: int, checkpoint_step: int | None, weights_uri: str | None) -> str:

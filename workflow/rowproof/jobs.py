@@ -16,7 +16,8 @@ from typing import Any
 from rowproof import git
 from rowproof.closure import HashCache, closure
 from rowproof.errors import GateError, RowproofError, StaleInputError
-from rowproof.files import sha256_hex, write_atomic
+from rowproof.files import write_atomic
+from rowproof.hashing import sha256_hex
 from rowproof.records import decode, digest, encode_document
 
 log = logging.getLogger("rowproof")

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rowproof.errors import RecordError
-from rowproof.files import sha256_hex
-from rowproof.records import digest, split_lines
+from rowproof.hashing import sha256_hex
+from rowproof.records import NULL, check_fields, decode, digest, split_lines
 
 BUNDLE_SCHEMA = "rowproof/bundle/1"
 PROVENANCE_SCHEMA = "rowproof/provenance/1"
@@ -23,6 +23,19 @@ FIXED_FILES = (
     PROVENANCE,
     "recipe.json",
 )
+
+PROVENANCE_FIELDS = {"schema": (str,), "row_digest": (str,), "dirty": (bool,), "jobs": (list,), "digest": (str,)}
+JOB_FIELDS = {
+    "stage": (str,),
+    "shard": (str, NULL),
+    "commit": (str,),
+    "dirty": (bool,),
+    "seconds": (float,),
+    "platform": (str,),
+    "cpu_model": (str,),
+    "python": (str,),
+    "versions": (dict,),
+}
 
 
 def episode_file(seed: int) -> str:
@@ -61,3 +74,25 @@ def read_sums(data: bytes) -> dict[str, str]:
 def provenance_digest(provenance: Mapping[str, Any]) -> str:
     """Digest over a provenance document without its own ``digest`` entry: tells an edited one from a written one."""
     return digest({key: value for key, value in provenance.items() if key != "digest"})
+
+
+def read_provenance(data: bytes) -> dict[str, Any]:
+    """A provenance document that is as it was written.
+
+    Raises:
+        RecordError: malformed, of another form, or edited.
+    """
+    document = check_fields(decode(data, PROVENANCE), PROVENANCE_FIELDS, PROVENANCE)
+    for index, job in enumerate(document["jobs"]):
+        check_fields(job, JOB_FIELDS, f"{PROVENANCE}: jobs[{index}]")
+        if re.fullmatch("[0-9a-f]{40}|unknown", job["commit"]) is None:
+            raise RecordError(f"{PROVENANCE}: jobs[{index}]: commit must be 40 hex or unknown, found {job['commit']!r}")
+        if job["seconds"] < 0:
+            raise RecordError(f"{PROVENANCE}: jobs[{index}]: seconds must not be negative, found {job['seconds']}")
+    if document["schema"] != PROVENANCE_SCHEMA:
+        raise RecordError(f"{PROVENANCE}: schema must be {PROVENANCE_SCHEMA}, found {document['schema']!r}")
+    if document["digest"] != provenance_digest(document):
+        raise RecordError(f"{PROVENANCE}: must be as it was written, found its digest does not fit")
+    if document["dirty"] != any(job["dirty"] for job in document["jobs"]):
+        raise RecordError(f"{PROVENANCE}: dirty must be true exactly when a job ran in a modified checkout")
+    return document

@@ -19,8 +19,9 @@ from rowproof import git
 from rowproof.boards import BoardSetup, Config, load_config
 from rowproof.closure import HashCache, closure
 from rowproof.errors import ConfigError, RecordError
-from rowproof.files import sha256_hex, write_atomic, write_if_changed
-from rowproof.layout import PROVENANCE, SUMS, bundle_files, episode_file, provenance_digest, read_sums
+from rowproof.files import write_atomic, write_if_changed
+from rowproof.hashing import sha256_hex
+from rowproof.layout import PROVENANCE, SUMS, bundle_files, episode_file, read_provenance, read_sums
 from rowproof.records import decode, digest, encode_document, encode_lines, split_lines
 
 STAGES = ("specs", "simulate", "summary", "bundle")
@@ -227,6 +228,13 @@ def read_recorded(folder: Path, expected: list[str], cache: HashCache) -> Record
         found.problems.append(f"{name} is missing")
     for name in sorted(set(present) - set(expected)):
         found.problems.append(f"{name} does not belong to the bundle: move it away")
+    if PROVENANCE in present:
+        try:
+            found.provenance = read_provenance((folder / PROVENANCE).read_bytes())
+            if found.provenance["row_digest"] != cache.sha256(folder / "bundle.json"):
+                found.problems.append(f"{PROVENANCE} belongs to another bundle")
+        except (OSError, RecordError):
+            found.problems.append(f"{PROVENANCE} is damaged")
     try:
         sums = read_sums((folder / SUMS).read_bytes())
     except (OSError, RecordError):
@@ -242,16 +250,6 @@ def read_recorded(folder: Path, expected: list[str], cache: HashCache) -> Record
             found.problems.append(f"{name} differs from its hash in {SUMS}")
     if set(sums) != set(expected) - {SUMS, PROVENANCE}:
         found.problems.append(f"{SUMS} lists other files than the bundle must have")
-    try:
-        provenance = decode((folder / PROVENANCE).read_bytes(), PROVENANCE)
-        if provenance["digest"] != provenance_digest(provenance):
-            raise ValueError
-        found.provenance = provenance
-        if provenance["row_digest"] != cache.sha256(folder / "bundle.json"):
-            raise ValueError
-    except (OSError, ValueError, KeyError, TypeError, RecordError):
-        if f"{PROVENANCE} is missing" not in found.problems:
-            found.problems.append(f"{PROVENANCE} is damaged or belongs to another bundle")
     if "recipe.json" in found.good:
         try:
             recipes = decode((folder / "recipe.json").read_bytes(), "recipe.json")

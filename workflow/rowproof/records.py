@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rowproof.errors import RecordError
-from rowproof.files import sha256_hex
+from rowproof.hashing import sha256_hex
 
 
 def format_float(value: float) -> str:

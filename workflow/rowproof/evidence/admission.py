@@ -33,7 +33,7 @@ from rowproof.evidence.statistics import (
     stress_summary,
     success_summary,
 )
-from rowproof.files import sha256_hex
+from rowproof.hashing import sha256_hex
 from rowproof.records import NULL, Kinds, check_fields, decode, decode_lines, encode_document
 
 REPORT = "admission_report.json"

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rowproof.files import sha256_hex
+from rowproof.hashing import sha256_hex
 from rowproof.layout import BUNDLE_SCHEMA, PROVENANCE_SCHEMA, episode_file, provenance_digest, render_sums
 from rowproof.records import decode, digest, encode_document, split_lines
 

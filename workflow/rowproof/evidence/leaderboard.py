@@ -19,7 +19,7 @@ from rowproof.evidence.statistics import (
     partner_range,
 )
 from rowproof.evidence.verify import verify_bundle
-from rowproof.files import sha256_hex
+from rowproof.hashing import sha256_hex
 from rowproof.layout import episode_file
 from rowproof.records import decode, digest, encode_document, format_float
 from rowproof.strict_yaml import parse

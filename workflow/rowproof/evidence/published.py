@@ -40,7 +40,7 @@ from rowproof.evidence.published_plans import (
     seeds_agree,
 )
 from rowproof.evidence.statistics import BUNDLE_STREAM, MAX_RESAMPLES, Summary, clusters_of, success_summary
-from rowproof.files import sha256_hex
+from rowproof.hashing import sha256_hex
 from rowproof.identities import identity, parameter_digest
 from rowproof.records import NULL, Kinds, check_fields, decode, decode_lines, encode_document
 

@@ -22,7 +22,7 @@ from rowproof.evidence.statistics import (
     stress_summary,
     success_summary,
 )
-from rowproof.files import sha256_hex
+from rowproof.hashing import sha256_hex
 from rowproof.records import decode, decode_lines, split_lines
 
 HEADER = """\

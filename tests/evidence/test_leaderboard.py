@@ -1,0 +1,517 @@
+import csv
+import io
+import json
+import os
+import shutil
+import subprocess
+import sys
+from hashlib import sha256
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+import yaml
+from bundles import commit_all, make_project, make_row
+from helpers import ROOT
+from rowproof.boards import load_board
+from rowproof.errors import RowproofError
+from rowproof.evidence.leaderboard import draw_plot, main_table, render
+from rowproof.evidence.published_facts import success_text
+from rowproof.evidence.verify import verify_bundle
+from rowproof.layout import PROVENANCE, provenance_digest
+from rowproof.recipes import BOARD_FILES
+from rowproof.records import decode, digest, encode_document
+
+BOARD = "handover-v1"
+ROWS = ("ref-script", "b-rnd", "b-stat")
+KEY = "5" * 64
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory):
+    """A project with both boards, whose bundles lie beside it; nobody writes into either."""
+    root = make_project(tmp_path_factory.mktemp("project"), boards=(BOARD, "push-v1"))
+    built = tmp_path_factory.mktemp("built")
+    for row in ROWS:
+        make_row(root, built, BOARD, row)
+    make_row(root, built, "push-v1", "b-stat")
+    return root, built
+
+
+@pytest.fixture
+def root(project):
+    return project[0]
+
+
+@pytest.fixture
+def folder(project, tmp_path):
+    """The results of one board, all rows fine, for this test to break."""
+    return shutil.copytree(project[1] / BOARD, tmp_path / "results" / BOARD)
+
+
+@pytest.fixture
+def board(root):
+    return load_board(root, BOARD).board.model_dump(by_alias=True)
+
+
+def refusal(board, folder, root) -> str:
+    with pytest.raises(RowproofError) as error:
+        render(board, folder, root, KEY)
+    return str(error.value)
+
+
+def document_of(files) -> dict:
+    return decode(files["leaderboard.json"], "leaderboard.json")
+
+
+# --- What refuses the whole render -----------------------------------------------------------------------------------
+
+
+def test_a_board_of_sound_rows_is_rendered(board, folder, root):
+    assert set(render(board, folder, root, KEY)) == set(BOARD_FILES)
+
+
+def test_one_edited_record_refuses_and_names_every_failing_check(board, folder, root):
+    path = folder / "b-stat" / "episodes_seed1.jsonl"
+    path.write_bytes(path.read_bytes().replace(b'"success":false', b'"success":true', 1))
+    failures = verify_bundle(folder / "b-stat", root).failures
+    message = refusal(board, folder, root)
+    assert len(failures) > 1
+    for check in failures:
+        assert f"b-stat: {check.id}: {check.found}" in message
+    assert "ref-script:" not in message
+
+
+def test_a_row_from_a_modified_checkout_refuses(board, folder, root):
+    shutil.rmtree(folder / "b-rnd")
+    make_row(root, folder.parent, BOARD, "b-rnd", dirty=True)
+    assert "b-rnd: eligibility:clean: " in refusal(board, folder, root)
+
+
+def test_a_missing_row_refuses(board, folder, root):
+    shutil.rmtree(folder / "b-rnd")
+    assert "b-rnd: " in refusal(board, folder, root)
+
+
+def test_a_missing_results_folder_refuses_with_every_row(board, folder, root):
+    shutil.rmtree(folder)
+    message = refusal(board, folder, root)
+    assert all(f"{row}: " in message for row in ROWS)
+
+
+def test_two_broken_rows_are_both_named(board, folder, root):
+    for row in ("ref-script", "b-stat"):
+        (folder / row / "REPRO.txt").unlink()
+    message = refusal(board, folder, root)
+    assert "ref-script: files:set: " in message
+    assert "b-stat: files:set: " in message
+
+
+def test_the_bundle_of_another_row_refuses(board, folder, root):
+    (folder / "b-rnd").rename(folder / ".b-rnd")
+    (folder / "b-stat").rename(folder / "b-rnd")
+    (folder / ".b-rnd").rename(folder / "b-stat")
+    message = refusal(board, folder, root)
+    assert "b-rnd: row must be b-rnd as its place and the board say, found b-stat" in message
+    assert "b-stat: row must be b-stat as its place and the board say, found b-rnd" in message
+
+
+def test_the_bundle_of_another_board_refuses(project, board, folder, root):
+    shutil.rmtree(folder / "b-stat")
+    shutil.copytree(project[1] / "push-v1" / "b-stat", folder / "b-stat")
+    assert f"b-stat: board must be {BOARD} as its place and the board say, found push-v1" in refusal(
+        board, folder, root
+    )
+
+
+def test_the_same_row_twice_refuses(board, folder, root):
+    shutil.rmtree(folder / "b-rnd")
+    shutil.copytree(folder / "b-stat", folder / "b-rnd")
+    assert "b-stat: must be another row than b-rnd, found the same row key" in refusal(board, folder, root)
+
+
+def test_a_folder_that_is_no_row_refuses(board, folder, root):
+    shutil.copytree(folder / "b-stat", folder / "b-stat-pilot")
+    assert "b-stat-pilot: must be the folder of a row that the board lists" in refusal(board, folder, root)
+
+
+def test_a_file_that_is_no_rendered_board_refuses(board, folder, root):
+    (folder / "notes.txt").write_text("x")
+    assert "notes.txt: must be the folder of a row" in refusal(board, folder, root)
+
+
+def test_a_link_in_the_place_of_a_row_refuses(board, folder, root, tmp_path):
+    (folder / "b-stat").rename(tmp_path / "elsewhere")
+    (folder / "b-stat").symlink_to(tmp_path / "elsewhere")
+    assert "b-stat: must be the folder of a row" in refusal(board, folder, root)
+
+
+def test_rendered_and_hidden_files_are_no_strays(board, folder, root):
+    for name in (*BOARD_FILES, ".b-stat.tmp"):
+        (folder / name).write_text("old")
+    (folder / ".bundle-abc").mkdir()
+    assert render(board, folder, root, KEY)
+
+
+def test_the_folder_of_another_name_refuses(board, folder, root):
+    moved = folder.rename(folder.parent / "handover-v2")
+    assert f"must be the folder of board {BOARD}, found handover-v2" in refusal(board, moved, root)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("tier", "outcome"), ("task", "handover_place@v2"), ("engine", "push-v1"), ("plan", "other")]
+)
+def test_a_board_that_says_otherwise_than_its_rows_refuses(board, folder, root, name, value):
+    message = refusal({**board, name: value}, folder, root)
+    assert all(f"{row}: {name} must be " in message for row in ROWS)
+
+
+def test_rows_of_two_revisions_of_a_plan_refuse(board, tmp_path):
+    root = make_project(tmp_path / "project")
+    results = tmp_path / "results"
+    make_row(root, results, BOARD, "ref-script")
+    plan = root / "config/plans/handover-v1.yaml"
+    plan.write_text(plan.read_text().replace("n_resamples: 100", "n_resamples: 101"))
+    commit_all(root)
+    make_row(root, results, BOARD, "b-rnd")
+    make_row(root, results, BOARD, "b-stat")
+    assert verify_bundle(results / BOARD / "ref-script", root).passed
+    assert "(plan): all rows must be made under one revision of the plan" in refusal(board, results / BOARD, root)
+
+
+def test_one_partner_name_for_two_partners_refuses(board, tmp_path):
+    root = make_project(tmp_path / "project")
+    results = tmp_path / "results"
+    make_row(root, results, BOARD, "ref-script")
+    path = root / "config/partners/handover-place-partners-v1.yaml"
+    partners = yaml.safe_load(path.read_text())
+    member = next(m for m in partners["members"] if m["name"] == "presenter_mismatch_30")
+    member["seed"] = 1
+    path.write_text(yaml.safe_dump(partners, sort_keys=False))
+    commit_all(root)
+    make_row(root, results, BOARD, "b-rnd")
+    make_row(root, results, BOARD, "b-stat")
+    assert verify_bundle(results / BOARD / "ref-script", root).passed
+    message = refusal(board, results / BOARD, root)
+    assert "b-rnd: partner presenter_mismatch_30 must be that of ref-script" in message
+
+
+# --- Same evidence, same bytes ---------------------------------------------------------------------------------------
+
+RENDER = """
+import json, sys
+from pathlib import Path
+from rowproof.boards import load_board
+from rowproof.evidence.leaderboard import render
+loaded_early = "matplotlib" in sys.modules
+root, folder, board = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
+files = render(load_board(root, board).board.model_dump(by_alias=True), folder, root, "5" * 64)
+print(json.dumps([loaded_early, "matplotlib.pyplot" in sys.modules, {n: d.decode() for n, d in files.items()}]))
+"""
+
+
+def test_processes_with_other_settings_and_working_directories_render_the_same_bytes(board, folder, root, tmp_path):
+    expected = {name: data.decode() for name, data in render(board, folder, root, KEY).items()}
+    (tmp_path / "matplotlibrc").write_text("svg.fonttype: path\nlines.linewidth: 5\nfont.size: 20\n")
+    for seed, where, target in (("0", folder.parent.parent, f"results/{BOARD}"), ("1", tmp_path / "cwd", str(folder))):
+        where.mkdir(exist_ok=True)
+        environment = {
+            **os.environ,
+            "PYTHONHASHSEED": seed,
+            "PYTHONPATH": str(ROOT / "workflow"),
+            "MATPLOTLIBRC": str(tmp_path / "matplotlibrc"),
+            "MPLCONFIGDIR": str(tmp_path / f"config{seed}"),
+            "TZ": "Pacific/Auckland",
+        }
+        command = [sys.executable, "-c", RENDER, str(root), target, BOARD]
+        done = subprocess.run(command, cwd=where, env=environment, capture_output=True, check=True)
+        loaded_early, pyplot, files = json.loads(done.stdout)
+        assert not loaded_early
+        assert not pyplot
+        assert files == expected
+
+
+def test_who_built_a_row_and_how_fast_does_not_enter(board, folder, root):
+    before = render(board, folder, root, KEY)
+    path = folder / "b-stat" / PROVENANCE
+    provenance = json.loads(path.read_bytes())
+    for job in provenance["jobs"]:
+        job |= {"seconds": 17.5, "platform": "elsewhere", "cpu_model": "another"}
+    provenance["digest"] = provenance_digest(provenance)
+    path.write_bytes(encode_document(provenance))
+    assert render(board, folder, root, KEY) == before
+
+
+def test_drawing_leaves_the_settings_of_matplotlib_alone(board, folder, root):
+    import matplotlib
+
+    before = dict(matplotlib.rcParams)
+    render(board, folder, root, KEY)
+    assert dict(matplotlib.rcParams) == before
+
+
+# --- leaderboard.json ------------------------------------------------------------------------------------------------
+
+
+def test_json_holds_the_rows_in_board_order_with_all_numbers_of_their_bundles(board, folder, root):
+    document = document_of(render(board, folder, root, KEY))
+    assert [entry["row"] for entry in document["rows"]] == list(board["rows"]) == list(ROWS)
+    for entry in document["rows"]:
+        data = (folder / entry["row"] / "bundle.json").read_bytes()
+        bundle = json.loads(data)
+        assert entry["row_digest"] == sha256(data).hexdigest()
+        assert entry["row_key"] == bundle["row_key"]
+        assert entry["summary"] == bundle["summary"]
+
+
+def test_json_vouches_for_the_other_files_and_for_itself(board, folder, root):
+    files = render(board, folder, root, KEY)
+    document = document_of(files)
+    assert document["key"] == KEY
+    others = ("leaderboard.csv", "leaderboard.md", "leaderboard.svg")
+    assert document["files"] == {name: sha256(files[name]).hexdigest() for name in others}
+    assert document.pop("digest") == digest(document)
+
+
+def test_the_board_digest_depends_on_the_order_of_the_rows(board, folder, root):
+    turned = {**board, "rows": dict(reversed(board["rows"].items()))}
+    first, second = (document_of(render(b, folder, root, KEY))["board_digest"] for b in (board, turned))
+    assert first != second
+
+
+# --- leaderboard.csv -------------------------------------------------------------------------------------------------
+
+
+def test_csv_reads_back_to_the_same_doubles(board, folder, root):
+    board["rows"]["b-stat"] = {**board["rows"]["b-stat"], "label": 'a "quoted", label'}
+    files = render(board, folder, root, KEY)
+    assert b"\r" not in files["leaderboard.csv"]
+    lines = list(csv.DictReader(io.StringIO(files["leaderboard.csv"].decode(), newline="")))
+    for line, entry in zip(lines, document_of(files)["rows"], strict=True):
+        summary = entry["summary"]
+        assert line["label"] == entry["label"]
+        assert float(line["success_rate"]) == summary["success_rate"]
+        assert [float(line["success_iqm_ci_low"]), float(line["success_iqm_ci_high"])] == (
+            summary["published"]["success_iqm_ci_leaderboard_stream"]
+        )
+        assert float(line["stress_p90_newton"]) == summary["stress"]["p90"]
+        assert line["row_digest"] == entry["row_digest"]
+
+
+def test_csv_leaves_a_missing_stress_empty(project, root):
+    push = load_board(root, "push-v1").board.model_dump(by_alias=True)
+    push["rows"] = {"b-stat": push["rows"]["b-stat"]}
+    data = render(push, project[1] / "push-v1", root, KEY)["leaderboard.csv"].decode()
+    (line,) = csv.DictReader(io.StringIO(data))
+    assert (line["stress_episodes"], line["stress_p90_newton"]) == ("0", "")
+
+
+# --- leaderboard.md --------------------------------------------------------------------------------------------------
+
+
+def entry_of(**changes) -> dict:
+    """A row as leaderboard.json holds it, with the parts that the table shows."""
+    summary = {
+        "success_rate": 0.33849,
+        "success_rate_ci": [0.2, 1.0],
+        "published": {
+            "success_mean": 0.3385,
+            "success_iqm": 0.17649,
+            "success_iqm_ci_bundle_stream": [0.1, 0.3],
+            "success_iqm_ci_leaderboard_stream": [0.072, 0.2840999],
+        },
+        "flags": ["bad-seed", "saturated"],
+        "stress": {"n": 4, "p50": 1.0, "p90": 211.5236, "p99": 3.0, "max": 4.0},
+    }
+    summary |= changes.pop("summary", {})
+    return {
+        "row": "b-aht",
+        "label": "upper anchor",
+        "seed_schedule": {"seeds": [0, 7]},
+        "partner_range": [["lagging", 0.128], ["blend_b", 0.548]],
+        "row_digest": "0123456789abcdef" * 4,
+        **changes,
+        "summary": summary,
+    }
+
+
+def cells_of(**changes) -> list[str]:
+    header, rule, line = main_table([entry_of(**changes)]).splitlines()
+    assert header.count("|") == rule.count("|") == 11
+    return line.removeprefix("| ").removesuffix(" |").split(" | ")
+
+
+def test_the_main_table_shows_numbers_in_their_formats():
+    assert cells_of() == [
+        "b-aht",
+        "*upper anchor*",
+        "0.338 [0.200, 1.000]",
+        "0.176 [0.072, 0.284]",
+        "0.339",
+        "211.5",
+        "0.13 (lagging) … 0.55 (blend_b)",
+        "0, 7",
+        "bad-seed, saturated",
+        "`0123456789ab`",
+    ]
+
+
+def test_what_is_missing_is_a_dash_and_no_label_is_nothing():
+    line = main_table([entry_of(label="", summary={"stress": None, "flags": []})]).splitlines()[2]
+    assert line.startswith("| b-aht |  | 0.338")
+    assert "| 0.339 | — | 0.13 (lagging) … 0.55 (blend_b) | 0, 7 | — |" in line
+
+
+def test_a_label_cannot_break_the_table():
+    assert cells_of(label="a|b *c*\n<i>")[1] == r"*a\|b \*c\* \<i\>*"
+
+
+def test_ends_of_the_range_that_print_alike_keep_their_own_names():
+    ends = [["first", 0.0], ["second", 0.004]]
+    assert cells_of(partner_range=ends)[6] == "0.00 (first) … 0.00 (second)"
+
+
+def test_a_tie_of_partners_goes_to_the_first_of_the_roster(board, folder, root):
+    line = next(x for x in render(board, folder, root, KEY)["leaderboard.md"].decode().splitlines() if "b-rnd" in x)
+    assert "0.00 (presenter_mismatch_30) … 0.00 (presenter_mismatch_30)" in line
+
+
+def test_the_page_holds_matrix_counts_streams_flags_and_notes(board, folder, root):
+    files = render(board, folder, root, KEY)
+    page = files["leaderboard.md"].decode()
+    assert page.startswith(f"# {board['title']}\n")
+    for entry in document_of(files)["rows"]:
+        matrix = entry["summary"]["matrix"]
+        for seed, won, played in zip(matrix["seeds"], matrix["successes"], matrix["episodes"], strict=True):
+            cells = " | ".join(f"{w / n:.2f} ({w}/{n})" for w, n in zip(won, played, strict=True))
+            assert f"| {seed} | {cells} |\n" in page
+    for stream in ("hierarchical_bootstrap", "leaderboard_bootstrap", "bundle_bootstrap"):
+        assert f"`evaluation.{stream}`" in page
+    assert "- Flag saturated: " in page
+    assert "- Flag repeated-records: " not in page
+    for note in board["notes"]:
+        assert f"- {note}\n" in page
+    assert "Against the published row" not in page
+    assert "/tmp" not in page
+    assert str(folder) not in page
+
+
+# --- Published facts -------------------------------------------------------------------------------------------------
+
+
+def facts_of(folder: Path, row: str) -> dict:
+    """Published facts of a row that agree with the bundle in every point."""
+    bundle = json.loads((folder / row / "bundle.json").read_bytes())
+    summary = bundle["summary"]
+    files = {path.name: path.read_bytes() for path in sorted((folder / row).glob("episodes_*"))}
+    return {
+        "episode_files": {name: sha256(data).hexdigest() for name, data in files.items()},
+        "success": {n: success_text([json.loads(line) for line in d.splitlines()]) for n, d in files.items()},
+        "pooled": {
+            **{name: summary["published"][name] for name in ("n_episodes", "success_mean", "success_iqm")},
+            "ci_bundle": summary["published"]["success_iqm_ci_bundle_stream"],
+            "ci_leaderboard": summary["published"]["success_iqm_ci_leaderboard_stream"],
+            "per_partner": summary["per_partner"],
+            "force_peak_n": summary["stress"],
+        },
+    }
+
+
+@pytest.fixture
+def compared(board, folder, project, tmp_path):
+    """Renders the board of a project that knows the given published rows."""
+    root = shutil.copytree(project[0], tmp_path / "project", symlinks=True)
+
+    def run(rows: dict) -> dict[str, bytes]:
+        path = root / "resources/published" / f"{BOARD}.yaml"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(yaml.safe_dump({"rows": rows}))
+        return render(board, folder, root, KEY)
+
+    return run
+
+
+def test_agreement_with_the_published_rows_is_counted(folder, compared):
+    page = compared({row: facts_of(folder, row) for row in ROWS})["leaderboard.md"].decode()
+    for row in ROWS:
+        assert f"| {row} | 16 of 16 | 2 of 2 | yes | yes | " in page
+
+
+def test_a_published_row_that_differs_is_shown_as_such(folder, compared):
+    facts = facts_of(folder, "b-rnd")
+    text = facts["success"]["episodes_seed0.jsonl"]["presenter_mismatch_30"]
+    facts["success"]["episodes_seed0.jsonl"]["presenter_mismatch_30"] = ("1" if text[0] == "0" else "0") + text[1:]
+    facts["episode_files"]["episodes_seed0.jsonl"] = "0" * 64
+    facts["pooled"]["success_mean"] = 0.0625
+    facts["pooled"]["force_peak_n"] = {**facts["pooled"]["force_peak_n"], "p50": 1.0}
+    page = compared({"b-rnd": facts})["leaderboard.md"].decode()
+    assert "| b-rnd | 15 of 16 | 1 of 2 | no | no | 0.062 | 0.000 |" in page
+    assert "| b-stat | — | — | — | — | — | — |" in page
+
+
+@pytest.mark.parametrize("name", ["ci_bundle", "ci_leaderboard", "per_partner", "success_iqm", "n_episodes"])
+def test_every_part_of_the_published_summary_counts(folder, compared, name):
+    facts = facts_of(folder, "b-stat")
+    old = facts["pooled"][name]
+    if isinstance(old, dict):
+        new = {**old, next(iter(old)): 0.123}
+    else:
+        new = [old[0], old[1] + 1e-15] if isinstance(old, list) else old + 1
+    facts["pooled"][name] = new
+    assert "| b-stat | 16 of 16 | 2 of 2 | no | yes |" in compared({"b-stat": facts})["leaderboard.md"].decode()
+
+
+def test_the_published_rows_are_met_on_their_own_grid(tmp_path):
+    root = make_project(tmp_path / "project", seeds=range(5), episodes_per_partner=50, n_resamples=2000)
+    shutil.copytree(ROOT / "resources/published", root / "resources/published")
+    board = load_board(root, BOARD).board.model_dump(by_alias=True)
+    board["rows"] = {"b-stat": board["rows"]["b-stat"]}
+    make_row(root, tmp_path / "results", BOARD, "b-stat")
+    files = render(board, tmp_path / "results" / BOARD, root, KEY)
+    assert document_of(files)["rows"][0]["published"] == {
+        "success_mean": 0.274,
+        "episodes_agree": 500,
+        "episodes_total": 500,
+        "files_identical": 5,
+        "files_total": 5,
+        "summary_equal": True,
+        "stress_equal": True,
+    }
+
+
+# --- leaderboard.svg -------------------------------------------------------------------------------------------------
+
+
+def plotted(published=None, **changes) -> dict:
+    matrix = {"partners": ["a", "b"], "rates": [[0.25, None], [0.5, 1.0]]}
+    return entry_of(summary={"matrix": matrix}, published=published, **changes)
+
+
+def texts_of(svg: bytes) -> list[str]:
+    return [e.text for e in ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")]
+
+
+def test_the_plot_names_rows_labels_and_numbers_as_text():
+    texts = texts_of(draw_plot("A <title> & $more$", [plotted()]))
+    for text in ("A <title> & $more$", "b-aht", "upper anchor", "0.338 [0.200, 1.000]", "success rate"):
+        assert text in texts
+
+
+def test_the_plot_draws_every_cell_that_has_episodes():
+    few, more = plotted(), plotted()
+    more["summary"]["matrix"] = {"partners": ["a", "b"], "rates": [[0.25, 0.75], [0.5, 1.0]]}
+    uses = [draw_plot("t", [entry]).count(b"<use ") for entry in (few, more)]
+    assert uses[1] == uses[0] + 1
+
+
+def test_the_plot_marks_the_published_mean_only_where_there_is_one():
+    without, with_one = draw_plot("t", [plotted()]), draw_plot("t", [plotted({"success_mean": 0.3})])
+    assert "published mean" not in texts_of(without)
+    assert "published mean" in texts_of(with_one)
+    assert (without.count(b"#c2410c"), with_one.count(b"#c2410c")) == (0, 2)
+
+
+def test_the_plot_carries_no_date_and_no_version():
+    svg = draw_plot("t", [plotted()])
+    assert b"dc:date" not in svg
+    assert b"atplotlib v" not in svg
