@@ -140,11 +140,9 @@ def job(snakemake: Any, script: str) -> Iterator[Job]:
         recipe = decode(data, snakemake.input.recipe)
         key = digest(recipe)
         current = Job(ROOT, *_tree_state(), recipe, key)
-        if recipe["stage"] != "leaderboard":
-            current.check_unchanged([script])
+        current.check_unchanged([script])
         yield current
-        if recipe["stage"] != "leaderboard":
-            current.check_unchanged([script])
+        current.check_unchanged([script])
     except RowproofError as error:
         log.error("error: %s", error)
         sys.exit(error.exit_code)

@@ -71,9 +71,9 @@ def read_sums(data: bytes) -> dict[str, str]:
     return sums
 
 
-def provenance_digest(provenance: Mapping[str, Any]) -> str:
-    """Digest over a provenance document without its own ``digest`` entry: tells an edited one from a written one."""
-    return digest({key: value for key, value in provenance.items() if key != "digest"})
+def document_digest(document: Mapping[str, Any]) -> str:
+    """Digest over a document without its own ``digest`` entry: tells an edited document from a written one."""
+    return digest({key: value for key, value in document.items() if key != "digest"})
 
 
 def read_provenance(data: bytes) -> dict[str, Any]:
@@ -91,7 +91,7 @@ def read_provenance(data: bytes) -> dict[str, Any]:
             raise RecordError(f"{PROVENANCE}: jobs[{index}]: seconds must not be negative, found {job['seconds']}")
     if document["schema"] != PROVENANCE_SCHEMA:
         raise RecordError(f"{PROVENANCE}: schema must be {PROVENANCE_SCHEMA}, found {document['schema']!r}")
-    if document["digest"] != provenance_digest(document):
+    if document["digest"] != document_digest(document):
         raise RecordError(f"{PROVENANCE}: must be as it was written, found its digest does not fit")
     if document["dirty"] != any(job["dirty"] for job in document["jobs"]):
         raise RecordError(f"{PROVENANCE}: dirty must be true exactly when a job ran in a modified checkout")

@@ -21,7 +21,7 @@ from rowproof.closure import HashCache, closure
 from rowproof.errors import ConfigError, RecordError
 from rowproof.files import write_atomic, write_if_changed
 from rowproof.hashing import sha256_hex
-from rowproof.layout import PROVENANCE, SUMS, bundle_files, episode_file, read_provenance, read_sums
+from rowproof.layout import PROVENANCE, SUMS, bundle_files, document_digest, episode_file, read_provenance, read_sums
 from rowproof.records import decode, digest, encode_document, encode_lines, split_lines
 
 STAGES = ("specs", "simulate", "summary", "bundle")
@@ -459,7 +459,7 @@ def prepare(root: Path, workdir: Path, touch: bool = True) -> Launch:
             _prepare_row(config, setup, row, root, workdir, cache, pins, tree.dirty, touch) for row in setup.board.rows
         ]
         rows += own
-        boards.append(_prepare_board(setup, own, root, workdir, cache, touch))
+        boards.append(_prepare_board(setup, own, root, workdir, cache, pins, touch))
         assert name == setup.board.board
     if touch:
         cache.save()
@@ -509,7 +509,13 @@ BOARD_FILES = ("leaderboard.csv", "leaderboard.json", "leaderboard.md", "leaderb
 
 
 def _prepare_board(
-    setup: BoardSetup, rows: list[RowPlan], root: Path, workdir: Path, cache: HashCache, touch: bool
+    setup: BoardSetup,
+    rows: list[RowPlan],
+    root: Path,
+    workdir: Path,
+    cache: HashCache,
+    pins: dict[str, str],
+    touch: bool,
 ) -> BoardPlan:
     board = setup.board
     folder = workdir / "results" / board.board
@@ -518,18 +524,21 @@ def _prepare_board(
         "stage": "leaderboard",
         "board": board.model_dump(by_alias=True),
         "code": closure(root, [SCRIPTS["leaderboard"]], [], cache).code,
+        "pins": {"matplotlib": pins.get("matplotlib", "unpinned"), "numpy": pins.get("numpy", "unpinned")},
         "published": cache.sha256(facts) if facts.is_file() else None,
-        "rows": {
-            row.row: cache.sha256(folder / row.row / "bundle.json") if row.state == "current" else None for row in rows
-        },
     }
     key = digest(recipe)
     current = all(row.state == "current" for row in rows)
     if current:
         try:
             recorded = json.loads((folder / "leaderboard.json").read_bytes())
-            current = recorded["key"] == key and all(
-                cache.sha256(folder / name) == sha for name, sha in recorded["files"].items()
+            # What the rows hold is not part of the key, since it is unknown until they are built.
+            digests = {row.row: cache.sha256(folder / row.row / "bundle.json") for row in rows}
+            current = (
+                recorded["key"] == key
+                and recorded["digest"] == document_digest(recorded)
+                and {row["row"]: row["row_digest"] for row in recorded["rows"]} == digests
+                and all(cache.sha256(folder / name) == sha for name, sha in recorded["files"].items())
             )
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             current = False

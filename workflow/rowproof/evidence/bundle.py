@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from rowproof.hashing import sha256_hex
-from rowproof.layout import BUNDLE_SCHEMA, PROVENANCE_SCHEMA, episode_file, provenance_digest, render_sums
+from rowproof.layout import BUNDLE_SCHEMA, PROVENANCE_SCHEMA, document_digest, episode_file, render_sums
 from rowproof.records import decode, digest, encode_document, split_lines
 
 
@@ -95,7 +95,7 @@ def build_provenance(bundle_json: bytes, jobs: list[dict[str, Any]]) -> bytes:
         "dirty": any(job["dirty"] for job in jobs),
         "jobs": jobs,
     }
-    return encode_document({**document, "digest": provenance_digest(document)})
+    return encode_document({**document, "digest": document_digest(document)})
 
 
 def kept_provenance(path: Path, bundle_json: bytes) -> bytes | None:
