@@ -1,6 +1,8 @@
 import pytest
-from rowproof.chamber.cells import HandoverCell, PushCell, parse_cell
+from rowproof.chamber.cells import parse_cell
 from rowproof.chamber.grid import differences, specs
+from rowproof.chamber.handover_cell import HandoverCell
+from rowproof.chamber.push_cell import PushCell
 from rowproof.errors import ConfigError
 
 

@@ -8,9 +8,9 @@ import pytest
 import yaml
 from helpers import ROOT, shared_data
 from rowproof.chamber import handover
-from rowproof.chamber.cells import HandoverCell
 from rowproof.chamber.grid import specs
 from rowproof.chamber.handover import Observation, Placement, Presentation
+from rowproof.chamber.handover_cell import HandoverCell
 from rowproof.errors import ConfigError
 from rowproof.partners import PartnerSet
 from rowproof.records import decode_lines, encode_lines

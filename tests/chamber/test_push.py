@@ -9,8 +9,8 @@ import pytest
 import yaml
 from helpers import ROOT
 from rowproof.chamber import push
-from rowproof.chamber.cells import PushCell
 from rowproof.chamber.grid import specs
+from rowproof.chamber.push_cell import PushCell
 from rowproof.errors import ConfigError
 from rowproof.partners import PartnerSet
 from rowproof.records import encode_lines

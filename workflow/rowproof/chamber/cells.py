@@ -1,4 +1,8 @@
-"""Task parameters that a plan preregisters: one strict, frozen model per task."""
+"""What the models of task parameters share.
+
+Each engine has its model in a module of its own (``<engine>_cell.py``): in a shared module, a parameter added for one
+engine would make the rows of all engines stale.
+"""
 
 from typing import Annotated, Any, TypeVar
 
@@ -10,34 +14,10 @@ Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Condition = Annotated[str, Field(min_length=1)]
 
 
-class HandoverCell(BaseModel):
-    """One cell of the handover task: windows, ranges, stiffnesses and times, all positive and finite."""
+class StrictCell(BaseModel):
+    """Base of all cells: unknown keys and silent conversions are refused."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-    condition: Condition
-    lateral_window_m: Positive
-    angular_window_deg: Positive
-    seating_force_limit_n: Positive
-    translation_range_m: Positive
-    wrist_correction_deg: Positive
-    reacquire_range_deg: Positive
-    contact_stiffness_n_per_m: Positive
-    angular_stiffness_n_per_deg: Positive
-    regrasp_budget_s: Positive
-    regrasp_duration_s: Positive
-
-
-class PushCell(BaseModel):
-    """The diagnostic task: ``steps`` moves of ``dt_s`` each; success needs a final reward of ``success_reward``."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-    condition: Condition
-    steps: Annotated[int, Field(gt=0)]
-    dt_s: Positive
-    # Minus a sum of distances (length units of the unit square), hence never above zero.
-    success_reward: Annotated[float, Field(le=0, allow_inf_nan=False)]
 
 
 Cell = TypeVar("Cell", bound=BaseModel)

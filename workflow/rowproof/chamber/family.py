@@ -1,6 +1,7 @@
 """Registers the engines of this family."""
 
-from rowproof.chamber.cells import HandoverCell, PushCell
+from rowproof.chamber.handover_cell import HandoverCell
+from rowproof.chamber.push_cell import PushCell
 from rowproof.families import Engine
 
 ENGINES = (

@@ -12,8 +12,9 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from rowproof.chamber.cells import HandoverCell, parse_cell
+from rowproof.chamber.cells import parse_cell
 from rowproof.chamber.grid import differences
+from rowproof.chamber.handover_cell import HandoverCell
 from rowproof.errors import ConfigError, RecordError
 from rowproof.records import Kinds, check_fields
 from rowproof.seeding import substream

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from rowproof.chamber.cells import PushCell, parse_cell
+from rowproof.chamber.cells import parse_cell
 from rowproof.chamber.grid import differences
+from rowproof.chamber.push_cell import PushCell
 from rowproof.errors import ConfigError, RecordError
 from rowproof.records import NULL, Kinds, check_fields
 from rowproof.seeding import substream
