@@ -29,6 +29,9 @@ def load_launch():
         for row in launch.rows:
             for reason in row.reasons:
                 logger.info(f"{row.name} is {row.state}: {reason}")
+        for board in launch.boards:
+            if board.reason:
+                logger.info(f"board {board.board} is stale: {board.reason}")
     return launch
 
 

@@ -18,7 +18,7 @@ from rowproof.errors import RowproofError
 from rowproof.evidence.leaderboard import draw_plot, main_table, render
 from rowproof.evidence.published_facts import success_text
 from rowproof.evidence.verify import verify_bundle
-from rowproof.layout import PROVENANCE, provenance_digest
+from rowproof.layout import PROVENANCE, document_digest
 from rowproof.recipes import BOARD_FILES
 from rowproof.records import decode, digest, encode_document
 
@@ -49,6 +49,13 @@ def folder(project, tmp_path):
     return shutil.copytree(project[1] / BOARD, tmp_path / "results" / BOARD)
 
 
+@pytest.fixture(scope="module")
+def sound(project):
+    """What the untouched rows of the board render to."""
+    root, built = project
+    return render(load_board(root, BOARD).board.model_dump(by_alias=True), built / BOARD, root, KEY)
+
+
 @pytest.fixture
 def board(root):
     return load_board(root, BOARD).board.model_dump(by_alias=True)
@@ -67,8 +74,8 @@ def document_of(files) -> dict:
 # --- What refuses the whole render -----------------------------------------------------------------------------------
 
 
-def test_a_board_of_sound_rows_is_rendered(board, folder, root):
-    assert set(render(board, folder, root, KEY)) == set(BOARD_FILES)
+def test_a_board_of_sound_rows_is_rendered(sound):
+    assert set(sound) == set(BOARD_FILES)
 
 
 def test_one_edited_record_refuses_and_names_every_failing_check(board, folder, root):
@@ -107,6 +114,12 @@ def test_two_broken_rows_are_both_named(board, folder, root):
     assert "b-stat: files:set: " in message
 
 
+@pytest.mark.parametrize("data", [b"[]\n", b"{}\n", b"nothing", b'{\n  "row_key": [],\n  "partners": 3\n}\n'])
+def test_a_bundle_of_any_content_refuses_with_a_message(board, folder, root, data):
+    (folder / "b-rnd" / "bundle.json").write_bytes(data)
+    assert "b-rnd: sums:bundle.json: differs" in refusal(board, folder, root)
+
+
 def test_the_bundle_of_another_row_refuses(board, folder, root):
     (folder / "b-rnd").rename(folder / ".b-rnd")
     (folder / "b-stat").rename(folder / "b-rnd")
@@ -127,7 +140,7 @@ def test_the_bundle_of_another_board_refuses(project, board, folder, root):
 def test_the_same_row_twice_refuses(board, folder, root):
     shutil.rmtree(folder / "b-rnd")
     shutil.copytree(folder / "b-stat", folder / "b-rnd")
-    assert "b-stat: must be another row than b-rnd, found the same row key" in refusal(board, folder, root)
+    assert "b-stat: must be another row than b-rnd, found row key" in refusal(board, folder, root)
 
 
 def test_a_folder_that_is_no_row_refuses(board, folder, root):
@@ -210,9 +223,9 @@ print(json.dumps([loaded_early, "matplotlib.pyplot" in sys.modules, {n: d.decode
 """
 
 
-def test_processes_with_other_settings_and_working_directories_render_the_same_bytes(board, folder, root, tmp_path):
-    expected = {name: data.decode() for name, data in render(board, folder, root, KEY).items()}
-    (tmp_path / "matplotlibrc").write_text("svg.fonttype: path\nlines.linewidth: 5\nfont.size: 20\n")
+def test_processes_with_other_settings_and_working_directories_render_the_same_bytes(sound, folder, root, tmp_path):
+    expected = {name: data.decode() for name, data in sound.items()}
+    (tmp_path / "matplotlibrc").write_text("svg.fonttype: path\naxes.facecolor: black\nsavefig.bbox: tight\n")
     for seed, where, target in (("0", folder.parent.parent, f"results/{BOARD}"), ("1", tmp_path / "cwd", str(folder))):
         where.mkdir(exist_ok=True)
         environment = {
@@ -231,30 +244,30 @@ def test_processes_with_other_settings_and_working_directories_render_the_same_b
         assert files == expected
 
 
-def test_who_built_a_row_and_how_fast_does_not_enter(board, folder, root):
-    before = render(board, folder, root, KEY)
+def test_who_built_a_row_and_how_fast_does_not_enter(sound, board, folder, root):
     path = folder / "b-stat" / PROVENANCE
     provenance = json.loads(path.read_bytes())
     for job in provenance["jobs"]:
         job |= {"seconds": 17.5, "platform": "elsewhere", "cpu_model": "another"}
-    provenance["digest"] = provenance_digest(provenance)
+    provenance["digest"] = document_digest(provenance)
     path.write_bytes(encode_document(provenance))
-    assert render(board, folder, root, KEY) == before
+    assert render(board, folder, root, KEY) == sound
 
 
-def test_drawing_leaves_the_settings_of_matplotlib_alone(board, folder, root):
+def test_drawing_leaves_the_settings_of_matplotlib_alone():
     import matplotlib
 
-    before = dict(matplotlib.rcParams)
-    render(board, folder, root, KEY)
-    assert dict(matplotlib.rcParams) == before
+    with matplotlib.rc_context({"axes.facecolor": "black", "svg.hashsalt": "mine"}):
+        before = dict(matplotlib.rcParams)
+        draw_plot("t", [plotted()])
+        assert dict(matplotlib.rcParams) == before
 
 
 # --- leaderboard.json ------------------------------------------------------------------------------------------------
 
 
-def test_json_holds_the_rows_in_board_order_with_all_numbers_of_their_bundles(board, folder, root):
-    document = document_of(render(board, folder, root, KEY))
+def test_json_holds_the_rows_in_board_order_with_all_numbers_of_their_bundles(sound, board, folder):
+    document = document_of(sound)
     assert [entry["row"] for entry in document["rows"]] == list(board["rows"]) == list(ROWS)
     for entry in document["rows"]:
         data = (folder / entry["row"] / "bundle.json").read_bytes()
@@ -264,19 +277,18 @@ def test_json_holds_the_rows_in_board_order_with_all_numbers_of_their_bundles(bo
         assert entry["summary"] == bundle["summary"]
 
 
-def test_json_vouches_for_the_other_files_and_for_itself(board, folder, root):
-    files = render(board, folder, root, KEY)
-    document = document_of(files)
+def test_json_vouches_for_the_other_files_and_for_itself(sound):
+    document = document_of(sound)
     assert document["key"] == KEY
     others = ("leaderboard.csv", "leaderboard.md", "leaderboard.svg")
-    assert document["files"] == {name: sha256(files[name]).hexdigest() for name in others}
+    assert document["files"] == {name: sha256(sound[name]).hexdigest() for name in others}
     assert document.pop("digest") == digest(document)
 
 
-def test_the_board_digest_depends_on_the_order_of_the_rows(board, folder, root):
+def test_the_board_digest_depends_on_the_order_of_the_rows(sound, board, folder, root):
     turned = {**board, "rows": dict(reversed(board["rows"].items()))}
-    first, second = (document_of(render(b, folder, root, KEY))["board_digest"] for b in (board, turned))
-    assert first != second
+    other = document_of(render(turned, folder, root, KEY))
+    assert other["board_digest"] != document_of(sound)["board_digest"]
 
 
 # --- leaderboard.csv -------------------------------------------------------------------------------------------------
@@ -371,16 +383,15 @@ def test_ends_of_the_range_that_print_alike_keep_their_own_names():
     assert cells_of(partner_range=ends)[6] == "0.00 (first) … 0.00 (second)"
 
 
-def test_a_tie_of_partners_goes_to_the_first_of_the_roster(board, folder, root):
-    line = next(x for x in render(board, folder, root, KEY)["leaderboard.md"].decode().splitlines() if "b-rnd" in x)
+def test_a_tie_of_partners_goes_to_the_first_of_the_roster(sound):
+    line = next(x for x in sound["leaderboard.md"].decode().splitlines() if "b-rnd" in x)
     assert "0.00 (presenter_mismatch_30) … 0.00 (presenter_mismatch_30)" in line
 
 
-def test_the_page_holds_matrix_counts_streams_flags_and_notes(board, folder, root):
-    files = render(board, folder, root, KEY)
-    page = files["leaderboard.md"].decode()
+def test_the_page_holds_matrix_counts_streams_flags_and_notes(sound, board, project):
+    page = sound["leaderboard.md"].decode()
     assert page.startswith(f"# {board['title']}\n")
-    for entry in document_of(files)["rows"]:
+    for entry in document_of(sound)["rows"]:
         matrix = entry["summary"]["matrix"]
         for seed, won, played in zip(matrix["seeds"], matrix["successes"], matrix["episodes"], strict=True):
             cells = " | ".join(f"{w / n:.2f} ({w}/{n})" for w, n in zip(won, played, strict=True))
@@ -393,7 +404,7 @@ def test_the_page_holds_matrix_counts_streams_flags_and_notes(board, folder, roo
         assert f"- {note}\n" in page
     assert "Against the published row" not in page
     assert "/tmp" not in page
-    assert str(folder) not in page
+    assert str(project[1]) not in page
 
 
 # --- Published facts -------------------------------------------------------------------------------------------------
@@ -498,10 +509,12 @@ def test_the_plot_names_rows_labels_and_numbers_as_text():
 
 
 def test_the_plot_draws_every_cell_that_has_episodes():
-    few, more = plotted(), plotted()
-    more["summary"]["matrix"] = {"partners": ["a", "b"], "rates": [[0.25, 0.75], [0.5, 1.0]]}
-    uses = [draw_plot("t", [entry]).count(b"<use ") for entry in (few, more)]
-    assert uses[1] == uses[0] + 1
+    marks = []
+    for rates in ([[None, None], [None, None]], [[0.25, None], [0.5, 1.0]], [[0.25, 0.75], [0.5, 1.0]]):
+        entry = plotted()
+        entry["summary"]["matrix"] = {"partners": ["a", "b"], "rates": rates}
+        marks.append(draw_plot("t", [entry]).count(b"<use "))
+    assert [count - marks[0] for count in marks] == [0, 3, 4]
 
 
 def test_the_plot_marks_the_published_mean_only_where_there_is_one():

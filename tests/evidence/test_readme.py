@@ -44,6 +44,7 @@ def test_a_marker_inside_a_line_is_only_text():
         (f"{BEGIN}\nold\n", "must have an end marker"),
         (f"old\n{END}\n", "must follow its own begin marker"),
         (f"{END}\nold\n{BEGIN}\n", "must follow its own begin marker"),
+        (f"{BEGIN}\nold\n<!-- rowproof:end other -->\n", "must follow its own begin marker"),
         (f"{BEGIN}\n{BEGIN}\nold\n{END}\n", "must end before boards begins"),
         (f"{TEXT}\n{BEGIN}\n{END}\n", "must occur once"),
         (f"{TEXT}\n{END}\n", "must occur once"),

@@ -178,6 +178,7 @@ class BoardPlan:
     rows: tuple[str, ...]
     key: str
     state: str
+    reason: str | None
 
     @property
     def recipe_path(self) -> str:
@@ -228,9 +229,17 @@ def read_recorded(folder: Path, expected: list[str], cache: HashCache) -> Record
         found.problems.append(f"{name} is missing")
     for name in sorted(set(present) - set(expected)):
         found.problems.append(f"{name} does not belong to the bundle: move it away")
+    for name in sorted(set(present) & set(expected)):
+        path = folder / name
+        if path.is_symlink() or not path.is_file():
+            found.problems.append(f"{name} must be a plain file")
     if PROVENANCE in present:
         try:
-            found.provenance = read_provenance((folder / PROVENANCE).read_bytes())
+            data = (folder / PROVENANCE).read_bytes()
+            document = read_provenance(data)
+            if data != encode_document(document):
+                raise RecordError(f"{PROVENANCE} must be as it was written")
+            found.provenance = document
             if found.provenance["row_digest"] != cache.sha256(folder / "bundle.json"):
                 found.problems.append(f"{PROVENANCE} belongs to another bundle")
         except (OSError, RecordError):
@@ -505,6 +514,29 @@ def _prepare_row(
     return plan
 
 
+def _board_reason(folder: Path, key: str, rows: list[RowPlan], cache: HashCache) -> str | None:
+    """Why a rendered board is not current; None when it is."""
+    waiting = [row.row for row in rows if row.state != "current"]
+    if waiting:
+        return f"rows {', '.join(waiting)} are not current"
+    try:
+        recorded = json.loads((folder / "leaderboard.json").read_bytes())
+        if recorded["digest"] != document_digest(recorded) or any(
+            cache.sha256(folder / name) != sha for name, sha in recorded["files"].items()
+        ):
+            return "a rendered file is damaged"
+        if recorded["key"] != key:
+            return "its definition or the code that renders it changed"
+        # What the rows hold is not part of the key, since it is unknown until they are built.
+        rendered = {row["row"]: row["row_digest"] for row in recorded["rows"]}
+        changed = [row.row for row in rows if rendered.get(row.row) != cache.sha256(folder / row.row / "bundle.json")]
+        return f"rows {', '.join(changed)} changed" if changed else None
+    except FileNotFoundError:
+        return "it is not rendered yet"
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecordError):
+        return "a rendered file is damaged"
+
+
 BOARD_FILES = ("leaderboard.csv", "leaderboard.json", "leaderboard.md", "leaderboard.svg")
 
 
@@ -528,21 +560,9 @@ def _prepare_board(
         "published": cache.sha256(facts) if facts.is_file() else None,
     }
     key = digest(recipe)
-    current = all(row.state == "current" for row in rows)
-    if current:
-        try:
-            recorded = json.loads((folder / "leaderboard.json").read_bytes())
-            # What the rows hold is not part of the key, since it is unknown until they are built.
-            digests = {row.row: cache.sha256(folder / row.row / "bundle.json") for row in rows}
-            current = (
-                recorded["key"] == key
-                and recorded["digest"] == document_digest(recorded)
-                and {row["row"]: row["row_digest"] for row in recorded["rows"]} == digests
-                and all(cache.sha256(folder / name) == sha for name, sha in recorded["files"].items())
-            )
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
-            current = False
-    plan = BoardPlan(board.board, tuple(row.row for row in rows), key, "current" if current else "stale")
+    reason = _board_reason(folder, key, rows, cache)
+    current = reason is None
+    plan = BoardPlan(board.board, tuple(row.row for row in rows), key, "current" if current else "stale", reason)
     if touch:
         write_if_changed(workdir / plan.recipe_path, encode_document(recipe))
         outputs = (folder / name for name in BOARD_FILES)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rowproof.errors import RowproofError
+from rowproof.errors import RecordError, RowproofError
 from rowproof.layout import PROVENANCE
 from rowproof.records import decode, encode_line, split_lines
 
@@ -49,14 +49,17 @@ def rebuild(root: Path, targets: list[str], workdir: Path, cores: int, write: Ca
 
 def first_difference(name: str, committed: bytes, rebuilt: bytes) -> str:
     """Where two versions of a file differ: record and field for JSON lines, field for JSON, else the byte."""
-    if name.endswith(".jsonl"):
-        old, new = ([line for _, line in split_lines(data, name)] for data in (committed, rebuilt))
-        for number, (a, b) in enumerate(zip(old, new, strict=False), start=1):
-            if a != b:
-                return f"{name}: record {number}, {_field(decode(a, name), decode(b, name))}"
-        return f"{name}: {len(old)} records committed, {len(new)} rebuilt"
-    if name.endswith(".json"):
-        return f"{name}: {_field(decode(committed, name), decode(rebuilt, name))}"
+    try:
+        if name.endswith(".jsonl"):
+            old, new = ([line for _, line in split_lines(data, name)] for data in (committed, rebuilt))
+            for number, (a, b) in enumerate(zip(old, new, strict=False), start=1):
+                if a != b:
+                    return f"{name}: record {number}, {_field(decode(a, name), decode(b, name))}"
+            return f"{name}: {len(old)} records committed, {len(new)} rebuilt"
+        if name.endswith(".json"):
+            return f"{name}: {_field(decode(committed, name), decode(rebuilt, name))}"
+    except RecordError:
+        pass  # A damaged file has no fields.
     for index, (a, b) in enumerate(zip(committed, rebuilt, strict=False)):
         if a != b:
             return f"{name}: byte {index}"
@@ -72,7 +75,21 @@ def _field(old: Any, new: Any, path: str = "") -> str:
         for index, (a, b) in enumerate(zip(old, new, strict=True)):
             if encode_line(a) != encode_line(b):
                 return _field(a, b, f"{path}[{index}]")
+    if encode_line(old) == encode_line(new):
+        return "written differently"
     return f"field {path}: committed {encode_line(old)[:120]}, rebuilt {encode_line(new)[:120]}"
+
+
+def _object(data: bytes, where: str) -> dict[str, Any]:
+    value = decode(data, where)
+    if not isinstance(value, dict):
+        raise RecordError(f"{where}: must be an object, found {type(value).__name__}")
+    return value
+
+
+def _without_stress(bundle: dict[str, Any]) -> Any:
+    summary = bundle.get("summary")
+    return {**summary, "stress": None} if isinstance(summary, dict) else summary
 
 
 def compare(row: str, committed: Path, rebuilt: Path) -> Comparison:
@@ -83,11 +100,12 @@ def compare(row: str, committed: Path, rebuilt: Path) -> Comparison:
 
     Raises:
         RowproofError: there is no committed bundle, or its tier has no rule here.
+        RecordError: a file that must be read is damaged.
     """
     if not (committed / "bundle.json").is_file():
         raise RowproofError(f"{row}: must have a committed bundle to compare with, found none in {committed}")
-    document = decode((committed / "bundle.json").read_bytes(), f"{row}/bundle.json")
-    tier = document["tier"]
+    document = _object((committed / "bundle.json").read_bytes(), f"{row}/bundle.json")
+    tier = document.get("tier")
     names = sorted({path.name for folder in (committed, rebuilt) for path in folder.iterdir()} - {PROVENANCE})
     if tier == "exact":
         # The manifest follows from the other files, so it is compared last.
@@ -99,18 +117,24 @@ def compare(row: str, committed: Path, rebuilt: Path) -> Comparison:
                 return Comparison(row, tier, False, first_difference(name, old.read_bytes(), new.read_bytes()))
         return Comparison(row, tier, True, f"{len(names)} of {len(names)} identity files identical")
     if tier == "outcome":
-        fresh = decode((rebuilt / "bundle.json").read_bytes(), f"{row}/bundle.json")
+        fresh = _object((rebuilt / "bundle.json").read_bytes(), f"{row}/bundle.json")
         total = 0
         for name in (n for n in names if n.endswith(".jsonl")):
-            pairs = [
-                [decode(line, name) for _, line in split_lines((folder / name).read_bytes(), name)]
+            if not ((committed / name).is_file() and (rebuilt / name).is_file()):
+                where = "committed" if (committed / name).is_file() else "rebuilt"
+                return Comparison(row, tier, False, f"{name}: only {where}")
+            old, new = (
+                [_object(line, name) for _, line in split_lines((folder / name).read_bytes(), name)]
                 for folder in (committed, rebuilt)
-            ]
-            for number, (a, b) in enumerate(zip(*pairs, strict=True), start=1):
+            )
+            for number, (a, b) in enumerate(zip(old, new, strict=False), start=1):
                 total += 1
-                if a["success"] != b["success"]:
-                    return Comparison(row, tier, False, f"{name}: record {number}, {_field(a, b)}")
-        old_summary, new_summary = ({**d["summary"], "stress": None} for d in (document, fresh))
+                if a.get("success") is not b.get("success"):
+                    found = _field({"success": a.get("success")}, {"success": b.get("success")})
+                    return Comparison(row, tier, False, f"{name}: record {number}, {found}")
+            if len(old) != len(new):
+                return Comparison(row, tier, False, f"{name}: {len(old)} records committed, {len(new)} rebuilt")
+        old_summary, new_summary = (_without_stress(d) for d in (document, fresh))
         if encode_line(old_summary) != encode_line(new_summary):
             return Comparison(row, tier, False, f"bundle.json: summary, {_field(old_summary, new_summary)}")
         return Comparison(row, tier, True, f"{total} of {total} episodes agree in success; summary equal")
@@ -122,7 +146,7 @@ def published_agreement(root: Path, row: str, rebuilt: Path) -> str | None:
     from rowproof.evidence.published_facts import compare_with_facts, load_facts
 
     board, _, name = row.partition("/")
-    facts = load_facts(root, board).get(name)
+    facts = load_facts(board, root).get(name)
     if facts is None:
         return None
     episodes = {path.name: path.read_bytes() for path in sorted(rebuilt.glob("episodes_seed*.jsonl"))}
@@ -150,11 +174,17 @@ def reproduce(
         workdir = keep or Path(temporary)
         if keep is not None and keep.exists() and any(keep.iterdir()):
             raise RowproofError(f"{keep}: must be empty, so that nothing old is compared: choose another folder")
+        missing = [row for row in rows if not (results / row / "bundle.json").is_file()]
+        if missing:
+            raise RowproofError(f"{', '.join(missing)}: must have a committed bundle to compare with, found none")
         workdir.mkdir(parents=True, exist_ok=True)
         rebuild(root, [f"results/{row}" for row in rows], workdir, cores, write)
         good = True
         for row in rows:
-            comparison = compare(row, results / row, workdir / "results" / row)
+            try:
+                comparison = compare(row, results / row, workdir / "results" / row)
+            except RecordError as error:
+                comparison = Comparison(row, "unreadable", False, str(error))
             good = good and comparison.match
             verdict = "match" if comparison.match else "DIFFERS"
             write(f"{verdict} {row} (tier {comparison.tier}): {comparison.detail}")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from rowproof.errors import RowproofError
-from rowproof.evidence.published_facts import compare_with_facts
+from rowproof.evidence.published_facts import compare_with_facts, load_facts
 from rowproof.evidence.statistics import (
     BUNDLE_STREAM,
     HIERARCHICAL_STREAM,
@@ -20,9 +20,8 @@ from rowproof.evidence.statistics import (
 )
 from rowproof.evidence.verify import verify_bundle
 from rowproof.hashing import sha256_hex
-from rowproof.layout import episode_file
+from rowproof.layout import document_digest, episode_file
 from rowproof.records import decode, digest, encode_document, format_float
-from rowproof.strict_yaml import parse
 
 SCHEMA = "rowproof/leaderboard/1"
 DIGEST_DIGITS = 12
@@ -93,7 +92,7 @@ def render(board: Mapping[str, Any], folder: Path, root: Path, key: str) -> dict
             there twice, or ``folder`` holds something else; the message lists every problem. No row, no table.
     """
     rows = _read_rows(board, folder, root)
-    facts = _read_facts(board["board"], root)
+    facts = load_facts(board["board"], root)
     for entry in rows:
         entry["published"] = _against_published(entry, facts.get(entry["row"]), folder)
     board_digest = digest([[entry["row"], entry["row_digest"]] for entry in rows])
@@ -111,7 +110,7 @@ def render(board: Mapping[str, Any], folder: Path, root: Path, key: str) -> dict
         "rows": rows,
         "files": {name: sha256_hex(files[name]) for name in sorted(files)},
     }
-    document["digest"] = digest(document)
+    document["digest"] = document_digest(document)
     files["leaderboard.json"] = encode_document(document)
     return dict(sorted(files.items()))
 
@@ -131,6 +130,7 @@ def main_table(rows: Sequence[Mapping[str, Any]]) -> str:
 def _read_rows(board: Mapping[str, Any], folder: Path, root: Path) -> list[dict[str, Any]]:
     problems = _strays(board, folder)
     bundles: dict[str, tuple[dict[str, Any], str]] = {}
+    first_with: dict[str, str] = {}
     for row in board["rows"]:
         try:
             found = verify_bundle(folder / row, root).failures
@@ -138,7 +138,11 @@ def _read_rows(board: Mapping[str, Any], folder: Path, root: Path) -> list[dict[
             data = (folder / row / "bundle.json").read_bytes()
             document = decode(data, f"{row}/bundle.json")
             problems += _misfits(board, row, document)
-            bundles[row] = document, sha256_hex(data)
+            row_key = document.get("row_key") if isinstance(document, dict) else None
+            if isinstance(row_key, str) and first_with.setdefault(row_key, row) != row:
+                problems.append(f"{row}: must be another row than {first_with[row_key]}, found row key {row_key} again")
+            if not found:
+                bundles[row] = document, sha256_hex(data)
         except (RowproofError, OSError) as error:
             problems.append(f"{row}: {error}")
     problems += _conflicts({row: document for row, (document, _) in bundles.items()})
@@ -183,20 +187,16 @@ def _misfits(board: Mapping[str, Any], row: str, document: Any) -> list[str]:
 
 
 def _conflicts(documents: Mapping[str, Any]) -> list[str]:
-    """Rows that cannot stand in one table: the same row twice, another plan, or one partner name for two partners."""
+    """Rows that cannot stand in one table: two revisions of the plan, or one partner name for two partners.
+
+    ``documents`` holds the bundles that verify by themselves.
+    """
     problems = []
-    keys: dict[Any, str] = {}
-    plans: dict[Any, str] = {}
+    plans: dict[str, str] = {}
     partners: dict[str, tuple[str, str]] = {}
     for row, document in documents.items():
-        try:
-            row_key, blob, own = document["row_key"], document["plan"]["blob"], dict(document["partners"])
-        except (KeyError, TypeError, ValueError):
-            continue  # the check table of this row names what is missing
-        if keys.setdefault(row_key, row) != row:
-            problems.append(f"{row}: must be another row than {keys[row_key]}, found the same row key {row_key}")
-        plans.setdefault(blob, row)
-        for name, identity in own.items():
+        plans.setdefault(document["plan"]["blob"], row)
+        for name, identity in document["partners"].items():
             first, known = partners.setdefault(name, (row, identity))
             if known != identity:
                 problems.append(f"{row}: partner {name} must be that of {first} ({known}), found {identity}")
@@ -225,13 +225,6 @@ def _entry(row: str, listed: Mapping[str, Any], document: Mapping[str, Any], row
 
 
 # --- Published facts -------------------------------------------------------------------------------------------------
-
-
-def _read_facts(board: str, root: Path) -> Mapping[str, Any]:
-    name = f"resources/published/{board}.yaml"
-    if not (root / name).is_file():
-        return {}
-    return parse((root / name).read_bytes(), name).data["rows"]
 
 
 def _against_published(entry: Mapping[str, Any], facts: Any, folder: Path) -> dict[str, Any] | None:

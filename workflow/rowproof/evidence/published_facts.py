@@ -24,6 +24,7 @@ from rowproof.evidence.statistics import (
 )
 from rowproof.hashing import sha256_hex
 from rowproof.records import decode, decode_lines, split_lines
+from rowproof.strict_yaml import parse
 
 HEADER = """\
 # Facts of the {task} rows published by the CONCERTO/CHAMBER project (CHAMBER-Bench v1.0, July 2026, Apache-2.0):
@@ -114,6 +115,18 @@ def render_facts(facts: Mapping[str, Any]) -> bytes:
     """``facts`` of :func:`extract_facts` as YAML with a comment on top that says where they come from."""
     body = yaml.safe_dump(dict(facts), sort_keys=False, allow_unicode=True, width=10_000)
     return (HEADER.format(task=facts["task"]) + body).encode("utf-8")
+
+
+def load_facts(board: str, root: Path) -> Mapping[str, Any]:
+    """The shipped facts of a board's published rows, row -> facts; empty when the project ships none.
+
+    Raises:
+        ConfigError: the file is no plain YAML.
+    """
+    name = f"resources/published/{board}.yaml"
+    if not (root / name).is_file():
+        return {}
+    return parse((root / name).read_bytes(), name).data["rows"]
 
 
 def compare_with_facts(facts_row: Mapping[str, Any], episodes: Mapping[str, bytes]) -> dict[str, Any]:

@@ -8,7 +8,8 @@ from typing import Any
 from rowproof.boards import Board, Config
 from rowproof.errors import RowproofError
 from rowproof.evidence.leaderboard import DIGEST_DIGITS, SCHEMA, main_table
-from rowproof.records import decode, digest
+from rowproof.layout import document_digest
+from rowproof.records import decode
 from rowproof.strict_yaml import load
 
 _MARKER = re.compile(r"<!-- rowproof:(begin|end) ([a-z0-9-]+) -->")
@@ -104,6 +105,6 @@ def _read_rendered(data: bytes, board: str) -> dict[str, Any]:
         raise RowproofError(
             f"{where}: must be a {SCHEMA} document of this board, found another: snakemake results/{board}"
         )
-    if document.get("digest") != digest({key: value for key, value in document.items() if key != "digest"}):
+    if document.get("digest") != document_digest(document):
         raise RowproofError(f"{where}: must be as it was rendered, found it edited: snakemake results/{board}")
     return document
