@@ -167,8 +167,7 @@ def _check_plan(plan: Plan, document: Document, engine: Engine, partner_set: Par
                 ("rows", name, "policy"),
                 f"must be a policy of engine {engine.name} ({', '.join(engine.policies)}), found {row.policy!r}",
             )
-    cell_lines = {key[1:]: line for key, line in document.lines.items() if key[:1] == ("cell",)}
-    validate(Document(document.name + " (cell)", plan.cell, cell_lines), engine.cell_model)
+    validate(document, engine.cell_model, at=("cell",))
 
 
 def load_board(root: Path, name: str) -> BoardSetup:

@@ -1,6 +1,7 @@
 """The ``rowproof`` command."""
 
 import argparse
+import io
 import json
 import os
 import sys
@@ -66,8 +67,8 @@ def _why(args: argparse.Namespace) -> int:
     from rowproof.why import explain, render
 
     root = project_root()
-    known = [status.name for status in all_statuses(root, Path.cwd())] if args.rows else []
-    report = explain(root, Path.cwd(), row_names(args.rows, known))
+    known = [status.name for status in all_statuses(root, root)] if args.rows else []
+    report = explain(root, root, row_names(args.rows, known))
     if args.json:
         print(json.dumps(report, indent=2, ensure_ascii=False))
     else:
@@ -83,6 +84,8 @@ def _reproduce(args: argparse.Namespace) -> int:
     config, setups = load_config(root)
     known = [f"{name}/{row}" for name, setup in setups.items() for row in setup.board.rows]
     rows = row_names(args.rows, known) or config.quick_rows
+    if not rows:
+        raise RowproofError("rows must be named, since quick_rows of config/config.yaml is empty: rowproof list rows")
     return 0 if reproduce(root, root / "results", rows, args.cores, args.keep, print) else 1
 
 
@@ -182,20 +185,28 @@ def parser() -> argparse.ArgumentParser:
 def main(arguments: list[str] | None = None) -> int:
     """Run one command; errors that the user can mend become one message on standard error and an exit code."""
     args = parser().parse_args(arguments)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # A path or text that the terminal's encoding lacks must not end a report.
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
-        return args.run(args)
+        code = args.run(args)
+        print(end="", flush=True)
+        return code
     except RowproofError as error:
         print(f"rowproof: {error}", file=sys.stderr)
         return error.exit_code
-    except BrokenPipeError:
-        # The reader (head, less) has gone; Python would complain once more when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
     except KeyboardInterrupt:
         return 130
     except OSError as error:
-        print(f"rowproof: {error.strerror or error}: {error.filename or ''}", file=sys.stderr)
-        return 2
+        gone = isinstance(error, BrokenPipeError)
+        if not gone:
+            print(f"rowproof: {error.strerror or error}: {error.filename or 'output'}", file=sys.stderr)
+        try:
+            print(end="", flush=True)
+        except OSError:
+            # The reader (head, less) has gone or the disk is full; Python would complain again at exit.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1 if gone else 2
 
 
 if __name__ == "__main__":

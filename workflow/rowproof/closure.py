@@ -3,10 +3,12 @@
 import ast
 import json
 import sys
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from rowproof.errors import RowproofError
 from rowproof.files import write_atomic
 from rowproof.hashing import sha256_hex
 
@@ -51,10 +53,19 @@ class Source:
 
 
 def analyse(source: bytes, module: str, is_package: bool, name: str) -> Source:
-    """Digest and imports of one file; imports inside functions count, relative ones are resolved."""
-    text = source.decode("utf-8")
+    """Digest and imports of one file; imports inside functions count, relative ones are resolved.
+
+    Raises:
+        RowproofError: the file is no Python source.
+    """
     found: set[str] = set()
-    for node in ast.walk(ast.parse(text, name)):
+    try:
+        text = source.decode("utf-8")
+        tree = ast.parse(text, name)
+    except (SyntaxError, ValueError) as error:
+        line = getattr(error, "lineno", None) or 1
+        raise RowproofError(f"{name}:{line}: must be Python source, found an error: {error}") from None
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             found.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -68,6 +79,12 @@ def analyse(source: bytes, module: str, is_package: bool, name: str) -> Source:
     return Source(sha256_hex(normal_form(text, name).encode()), tuple(sorted(found)))
 
 
+# What is computed from a file depends on this module and on Python's parser; another maker's entries are dropped.
+_MAKER = f"{sys.implementation.cache_tag}-{sha256_hex(Path(__file__).read_bytes())[:16]}"
+# Time stamps tick every few milliseconds, on some file systems every two seconds.
+_SETTLED_NS = 2_000_000_000
+
+
 class HashCache:
     """Remembers what was computed from a file for as long as its size, times and inode stay the same.
 
@@ -79,10 +96,13 @@ class HashCache:
         self._path = path
         self._new: dict[str, list] = {}
         self._old: dict[str, list] = {}
+        self._unsettled: set[str] = set()
         if path is not None:
             try:
-                self._old = json.loads(path.read_bytes())
-            except (OSError, ValueError):
+                stored = json.loads(path.read_bytes())
+                if stored["maker"] == _MAKER:
+                    self._old = dict(stored["entries"])
+            except (OSError, ValueError, TypeError, KeyError, RecursionError):
                 self._old = {}
 
     @staticmethod
@@ -99,10 +119,13 @@ class HashCache:
             if isinstance(entry, list) and len(entry) == 2 and entry[0] == stamp:
                 self._new[key] = entry
                 return entry[1]
+        read_at_ns = time.time_ns()
         value = compute(path.read_bytes())
-        # A file changed within the last moments could change again without a new time stamp.
-        if path.stat().st_mtime_ns == stamp[1]:
+        if self._stamp(path) == stamp:
             self._new[key] = [stamp, value]
+            # A file changed within the last moments could change again without a new time stamp.
+            if stamp[2] >= read_at_ns - _SETTLED_NS:
+                self._unsettled.add(key)
         return value
 
     def sha256(self, path: Path) -> str:
@@ -111,8 +134,10 @@ class HashCache:
 
     def save(self) -> None:
         """Write the entries that were used, atomically; two processes at once cannot damage the file."""
-        if self._path is not None and self._new != self._old:
-            write_atomic(self._path, json.dumps(self._new, sort_keys=True).encode())
+        if self._path is None or self._new == self._old:
+            return
+        settled = {key: entry for key, entry in self._new.items() if key not in self._unsettled}
+        write_atomic(self._path, json.dumps({"maker": _MAKER, "entries": settled}, sort_keys=True).encode())
 
 
 def _module_file(code_root: Path, module: str) -> Path | None:
@@ -139,6 +164,9 @@ def closure(root: Path, scripts: Iterable[str], modules: Iterable[str], cache: H
         scripts: paths relative to ``root``.
         modules: dotted names of modules that the scripts load by name.
         cache: where analyses are remembered.
+
+    Raises:
+        RowproofError: a file is no Python source.
     """
     code_root = root / "workflow"
     queue: list[tuple[str, Path]] = [("", root / script) for script in scripts]

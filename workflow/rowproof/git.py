@@ -7,6 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 TIMEOUT_S = 30
+# Settings of the user that would hide files from the state of a checkout, add lines to output, or start programs.
+OVERRIDES = tuple(
+    part
+    for setting in (f"core.excludesFile={os.devnull}", "core.fsmonitor=false", "log.showSignature=false")
+    for part in ("-c", setting)
+)
 
 
 def blob_id(data: bytes) -> str:
@@ -20,9 +26,13 @@ def run(repo: Path, *args: str, stdin: bytes | None = None) -> bytes | None:
     environment.update(LC_ALL="C", GIT_CONFIG_NOSYSTEM="1", GIT_OPTIONAL_LOCKS="0", GIT_TERMINAL_PROMPT="0")
     try:
         done = subprocess.run(
-            ["git", "-C", str(repo), *args], input=stdin, capture_output=True, timeout=TIMEOUT_S, env=environment
+            ["git", "-C", str(repo), *OVERRIDES, *args],
+            input=stdin,
+            capture_output=True,
+            timeout=TIMEOUT_S,
+            env=environment,
         )
-    except (OSError, subprocess.TimeoutExpired):
+    except (OSError, ValueError, subprocess.TimeoutExpired):  # ValueError: an argument that holds a NUL
         return None
     return done.stdout if done.returncode == 0 else None
 
@@ -55,28 +65,28 @@ def tree_state(root: Path) -> TreeState:
 
 def has_commit(repo: Path, commit: str) -> bool:
     """Whether the commit is in this clone."""
-    return run(repo, "cat-file", "-e", f"{commit}^{{commit}}") is not None
+    return run(repo, "cat-file", "-e", "--end-of-options", f"{commit}^{{commit}}") is not None
 
 
 def blob_at(repo: Path, commit: str, path: str) -> str | None:
     """Object id of ``path`` (relative to ``repo``) in ``commit``; None when it is not there."""
-    out = run(repo, "rev-parse", "--verify", "--quiet", f"{commit}:./{path}")
+    out = run(repo, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{commit}:./{path}")
     return out.decode().strip() if out else None
 
 
 def file_at(repo: Path, commit: str, path: str) -> bytes | None:
     """Content of ``path`` (relative to ``repo``) in ``commit``; None when it is not there."""
-    return run(repo, "show", f"{commit}:./{path}")
+    return run(repo, "show", "--end-of-options", f"{commit}:./{path}")
 
 
 def is_ancestor(repo: Path, older: str, newer: str) -> bool:
     """Whether ``older`` is ``newer`` or one of its ancestors."""
-    return run(repo, "merge-base", "--is-ancestor", older, newer) is not None
+    return run(repo, "merge-base", "--is-ancestor", "--end-of-options", older, newer) is not None
 
 
 def first_commit_with(repo: Path, commit: str, path: str, blob: str) -> str | None:
     """The oldest commit in the history of ``commit`` in which ``path`` holds ``blob``; None when there is none."""
-    out = run(repo, "log", "--format=%H", "--reverse", commit, "--", path)
+    out = run(repo, "log", "--format=%H", "--reverse", "--end-of-options", commit, "--", path)
     for candidate in (out or b"").decode().split():
         if blob_at(repo, candidate, path) == blob:
             return candidate

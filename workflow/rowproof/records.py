@@ -12,6 +12,9 @@ from typing import Any
 from rowproof.errors import RecordError
 from rowproof.hashing import sha256_hex
 
+# Far beyond any record or recipe, and far below what Python can walk.
+MAX_DEPTH = 100
+
 
 def format_float(value: float) -> str:
     """The canonical decimal of ``value``; it always holds a decimal point or an exponent.
@@ -42,6 +45,8 @@ def _encode_string(value: str) -> str:
 
 
 def _encode(value: Any, sort_keys: bool, indent: int | None, depth: int) -> str:
+    if depth > MAX_DEPTH:
+        raise RecordError(f"a record may be nested {MAX_DEPTH} levels deep, found more")
     if value is None:
         return "null"
     if value is True:

@@ -1,5 +1,6 @@
 """Configuration files: safe YAML with the value rules of YAML 1.2, and errors that name file, line and key."""
 
+import math
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,21 +21,31 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
     yaml_implicit_resolvers = {}  # noqa: RUF012  (a class attribute by PyYAML's design)
 
 
-for _tag, _pattern, _first in (
-    ("tag:yaml.org,2002:bool", r"true|false", "tf"),
-    ("tag:yaml.org,2002:null", r"null|~|", ["n", "~", ""]),
-    ("tag:yaml.org,2002:int", r"[-+]?(0|[1-9][0-9]*)", "-+0123456789"),
-    ("tag:yaml.org,2002:float", r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?", "-+.0123456789"),
-):
-    _Loader.add_implicit_resolver(_tag, re.compile(f"^(?:{_pattern})$"), list(_first))
+_TEXT = "tag:yaml.org,2002:str"
+# Tag, pattern, first characters, conversion. A number does not begin with a superfluous zero: 010 is text.
+_PLAIN = (
+    ("tag:yaml.org,2002:bool", r"true|false", "tf", lambda text: text == "true"),
+    ("tag:yaml.org,2002:null", r"null|~|", ["n", "~", ""], lambda text: None),
+    ("tag:yaml.org,2002:int", r"[-+]?(0|[1-9][0-9]*)", "-+0123456789", int),
+    (
+        "tag:yaml.org,2002:float",
+        r"[-+]?(\.[0-9]+|(0|[1-9][0-9]*)(\.[0-9]*)?)([eE][-+]?[0-9]+)?",
+        "-+.0123456789",
+        float,
+    ),
+)
+for _tag, _pattern, _first, _ in _PLAIN:
+    _Loader.add_implicit_resolver(_tag, re.compile(rf"\A(?:{_pattern})\Z"), list(_first))
+_SCALARS = {_TEXT: str, **{tag: convert for tag, _, _, convert in _PLAIN}}
 
-_SCALARS = {
-    "tag:yaml.org,2002:bool": lambda text: text == "true",
-    "tag:yaml.org,2002:null": lambda text: None,
-    "tag:yaml.org,2002:int": int,
-    "tag:yaml.org,2002:float": float,
-    "tag:yaml.org,2002:str": str,
-}
+
+def _implied_tag(node: yaml.ScalarNode) -> str:
+    """The tag that the node has when its file states none."""
+    if not node.style:
+        for tag, pattern, _, _ in _PLAIN:
+            if re.fullmatch(pattern, node.value):
+                return tag
+    return _TEXT
 
 
 @dataclass(frozen=True)
@@ -64,8 +75,14 @@ def parse(text: bytes, name: str) -> Document:
     Raises:
         ConfigError: malformed YAML, more than one document, a tag, an alias, a merge key, or a duplicate key.
     """
+    lines: dict[Key, int] = {}
     try:
         node = yaml.compose(text.decode("utf-8"), Loader=_Loader)
+        if node is None:
+            raise ConfigError(f"{name}:1: must hold a mapping, found an empty file")
+        return Document(name, _construct(node, (), lines, name, set()), lines)
+    except RecursionError:
+        raise ConfigError(f"{name}:1: must be nested a few levels deep, found too many to read") from None
     except UnicodeDecodeError as error:
         raise ConfigError(f"{name}: must be UTF-8, found another byte at {error.start}") from None
     except yaml.YAMLError as error:
@@ -73,26 +90,26 @@ def parse(text: bytes, name: str) -> Document:
         line = mark.line + 1 if mark else 1
         problem = getattr(error, "problem", None) or str(error)
         raise ConfigError(f"{name}:{line}: must be one valid YAML document: {problem}") from None
-    lines: dict[Key, int] = {}
-    if node is None:
-        raise ConfigError(f"{name}:1: must hold a mapping, found an empty file")
-    return Document(name, _construct(node, (), lines, name, set()), lines)
 
 
 def _construct(node: yaml.Node, key: Key, lines: dict[Key, int], name: str, seen: set[int]) -> Any:
-    line = node.start_mark.line + 1
-    lines.setdefault(key, line)
-    place = f"{name}:{line}: {'.'.join(map(str, key)) or '(document)'}"
+    line, dotted = node.start_mark.line + 1, ".".join(map(str, key)) or "(document)"
     if id(node) in seen:
-        raise ConfigError(f"{place}: must not use YAML aliases: write the value out")
+        # The node stands at its anchor; the key that uses it is what must change.
+        used = lines.get(key) or lines.get(key[:-1], line)
+        raise ConfigError(f"{name}:{used}: {dotted}: must not use YAML aliases: write the value out")
+    lines.setdefault(key, line)
+    place = f"{name}:{line}: {dotted}"
     seen.add(id(node))
     if isinstance(node, yaml.MappingNode) and node.tag == "tag:yaml.org,2002:map":
         result: dict[str, Any] = {}
         for key_node, value_node in node.value:
             line = key_node.start_mark.line + 1
-            if not isinstance(key_node, yaml.ScalarNode) or key_node.tag not in _SCALARS:
+            if not isinstance(key_node, yaml.ScalarNode) or key_node.tag != _implied_tag(key_node):
                 raise ConfigError(f"{name}:{line}: keys must be plain text without tags")
             text = key_node.value
+            if text == "<<":
+                raise ConfigError(f"{name}:{line}: must not use YAML merge keys: write the values out")
             if text in result:
                 first = lines[(*key, text)]
                 raise ConfigError(f"{name}:{line}: {text}: keys must be unique, already given on line {first}")
@@ -101,25 +118,34 @@ def _construct(node: yaml.Node, key: Key, lines: dict[Key, int], name: str, seen
         return result
     if isinstance(node, yaml.SequenceNode) and node.tag == "tag:yaml.org,2002:seq":
         return [_construct(item, (*key, i), lines, name, seen) for i, item in enumerate(node.value)]
-    if isinstance(node, yaml.ScalarNode) and node.tag in _SCALARS:
-        return _SCALARS[node.tag](node.value)
+    if isinstance(node, yaml.ScalarNode) and node.tag == _implied_tag(node):
+        try:
+            value = _SCALARS[node.tag](node.value)
+        except ValueError:  # Python reads no integer of thousands of digits.
+            value = math.inf
+        if value in (math.inf, -math.inf):
+            raise ConfigError(f"{place}: must be a number that fits a double, found {node.value[:40]}")
+        return value
     raise ConfigError(f"{place}: must not carry a YAML tag, found {node.tag!r}: write plain data")
 
 
-def validate(document: Document, model: type[Model]) -> Model:
-    """``document`` as a typed model.
+def validate(document: Document, model: type[Model], at: Key = ()) -> Model:
+    """``document``, or the part of it at the key ``at``, as a typed model.
 
     Raises:
         ConfigError: all problems, one per line, each with file, line and key.
     """
     try:
-        return model.model_validate(document.data)
+        data = document.data
+        for part in at:
+            data = data[part]
+        return model.model_validate(data)
     except ValidationError as error:
-        raise ConfigError("\n".join(_describe(document, item) for item in error.errors())) from None
+        raise ConfigError("\n".join(_describe(document, item, at) for item in error.errors())) from None
 
 
-def _describe(document: Document, item: Any) -> str:
-    key = tuple(part for part in item["loc"] if part != "[key]")
+def _describe(document: Document, item: Any, at: Key) -> str:
+    key = (*at, *(part for part in item["loc"] if part != "[key]"))
     message = item["msg"]
     if item["type"] == "extra_forbidden":
         message = "unknown key: remove it or correct its spelling (config/README.md lists the keys)"

@@ -45,9 +45,9 @@ class CheckTable:
         """Turn an exception of the block into a failing check: hostile evidence must never crash a verifier."""
         try:
             yield
-        except (RowproofError, OSError, ValueError, TypeError, KeyError, IndexError, ArithmeticError) as error:
+        except Exception as error:
             text = str(error) if isinstance(error, RowproofError | OSError) else f"{type(error).__name__}: {error}"
-            self.add(check_id, False, must, text)
+            self.add(check_id, False, must, "; ".join(text.splitlines()))
 
     @property
     def passed(self) -> bool:
@@ -75,9 +75,14 @@ class CheckTable:
             line = f"{check.verdict.upper():<7} {check.id:<{width}}  {check.found}"
             if check.verdict != "pass":
                 line += f"  [must hold: {check.must}]"
-            write(line)
+            write(_printable(line))
         counts = {v: sum(c.verdict == v for c in self.checks) for v in ("pass", "fail", "unknown")}
         write(
-            f"{'PASS' if self.passed else 'FAIL'} {self.subject}: "
+            f"{'PASS' if self.passed else 'FAIL'} {_printable(self.subject)}: "
             f"{counts['pass']} passed, {counts['fail']} failed, {counts['unknown']} unknown"
         )
+
+
+def _printable(text: str) -> str:
+    """``text`` on one line and free of control characters, with which evidence could forge lines of the table."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

@@ -7,6 +7,7 @@ from rowproof.evidence.admission import verify_admission
 from rowproof.evidence.checks import CheckTable
 from rowproof.evidence.published import verify_published
 from rowproof.evidence.verify import is_bundle, verify_bundle
+from rowproof.layout import PROVENANCE
 
 
 def find_root(start: Path) -> Path | None:
@@ -51,5 +52,5 @@ def verify_path(
 
 
 def _holds_evidence(folder: Path) -> bool:
-    names = ("bundle.json", "recipe.json", "admission_report.json", "SHA256SUMS.txt")
+    names = ("bundle.json", "recipe.json", PROVENANCE, "admission_report.json", "SHA256SUMS.txt")
     return any(True for name in names for _ in folder.rglob(name))

@@ -5,16 +5,20 @@ again from them, every hash and identity again from its material. What only git 
 and called unknown where the history is not at hand.
 """
 
+import re
 import stat
+import tarfile
+import tempfile
 from collections.abc import Mapping
 from functools import lru_cache
 from importlib import import_module
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 from rowproof import git
 from rowproof.boards import Board, Plan, row_setup
-from rowproof.closure import HashCache, analyse, closure
+from rowproof.closure import Closure, HashCache, analyse, closure
 from rowproof.errors import RowproofError
 from rowproof.evidence import bundle as writer
 from rowproof.evidence.checks import CheckTable
@@ -34,7 +38,7 @@ from rowproof.layout import (
     render_sums,
 )
 from rowproof.partners import PartnerSet
-from rowproof.recipes import SCRIPTS, STAGES
+from rowproof.recipes import NUMERIC, SCRIPTS, STAGES, read_pins
 from rowproof.records import (
     check_fields,
     decode,
@@ -46,8 +50,12 @@ from rowproof.records import (
 from rowproof.strict_yaml import parse, validate
 
 PACKAGE_ROOT = Path(__file__).resolve().parents[3]
+# The sources at hand, analysed once for all rows that this process verifies.
+_SOURCES = HashCache(None)
 # No bundle of ours comes near; a file beyond it is not read into memory.
 MAX_FILE_BYTES = 1 << 30
+# Nor does any plan; specs of one beyond it are not generated.
+MAX_RECORDS = 1_000_000
 
 BUNDLE_FIELDS = {
     "schema": (str,),
@@ -65,6 +73,17 @@ BUNDLE_FIELDS = {
     "summary": (dict,),
     "manifest": (dict,),
 }
+PLAN_FIELDS = {"path": (str,), "blob": (str,)}
+_PRODUCED = {"producer": (str,), "setup": (dict,)}
+RECIPE_FIELDS = {
+    stage: {"stage": (str,), **own, "code": (dict,), "pins": (dict,), "upstream": (dict,)}
+    for stage, own in {
+        "specs": _PRODUCED,
+        "simulate": _PRODUCED,
+        "summary": {"statistics": (dict,), "partners": (list,)},
+        "bundle": {"board": (str,), "row": (str,), "engine": (str,), "tier": (str,), "plan": (dict,)},
+    }.items()
+}
 
 
 def is_bundle(folder: Path) -> bool:
@@ -81,7 +100,7 @@ def verify_bundle(folder: Path, root: Path | None, allow_dirty: bool = False) ->
         allow_dirty: let a bundle from a modified checkout pass its eligibility check (for work in progress).
 
     Raises:
-        RowproofError: ``folder`` is not a readable folder.
+        RowproofError: ``folder`` is not a folder.
     """
     if not folder.is_dir():
         raise RowproofError(f"{folder}: must be a bundle folder, found none: give the path of a row under results/")
@@ -169,9 +188,10 @@ class _Checker:
             self.table.add("files:set", False, must, f"no readable plan; found {sorted(expected)}")
             return
         wanted = set(bundle_files(self.plan.grid.seeds))
-        present = {path.name for path in self.folder.iterdir()}
-        found = f"missing {sorted(wanted - present)}, unexpected {sorted(present - wanted)}"
-        self.table.add("files:set", wanted == present, must, found)
+        with self.table.guard("files:set", must):
+            present = {path.name for path in self.folder.iterdir()}
+            found = f"missing {sorted(wanted - present)}, unexpected {sorted(present - wanted)}"
+            self.table.add("files:set", wanted == present, must, found)
 
     def _sums(self) -> None:
         covered = {name: data for name, data in self.files.items() if name not in (SUMS, PROVENANCE)}
@@ -208,9 +228,21 @@ class _Checker:
         command = f"snakemake results/{document.get('board')}/{document.get('row')}\n".encode()
         text = self.files.get("REPRO.txt", b"")
         self.table.add("repro:text", text == command, must, text.decode("utf-8", "replace").strip())
+        # Not resolved: a linked folder is judged by the place that it claims.
+        place = self.folder.absolute().parts[-3:]
+        if place[0] == "results":
+            must = "a bundle under results/ lies in the folder of its own board and row"
+            own = (document.get("board"), document.get("row"))
+            self.table.add("bundle:place", place[1:] == own, must, f"{own} in {'/'.join(place)}")
 
     def _recipe(self) -> None:
         recipes, document = self.documents.get("recipe.json", {}), self.documents.get("bundle.json", {})
+        must = "every recipe has the keys and types of its stage, and no others"
+        with self.table.guard("recipe:schema", must):
+            for stage in STAGES:
+                check_fields(recipes[stage], RECIPE_FIELDS[stage], f"recipe.json: {stage}")
+            check_fields(recipes["bundle"]["plan"], PLAN_FIELDS, "recipe.json: bundle: plan")
+            self.table.add("recipe:schema", True, must, f"{len(recipes)} stages")
         must = "recipe.json holds all stages in order, each with the keys of the one before it"
         with self.table.guard("recipe:chain", must):
             upstream: dict[str, str] = {}
@@ -223,11 +255,12 @@ class _Checker:
         must = "row key and stage keys are the digests of the recipes"
         with self.table.guard("recipe:keys", must):
             keys = {stage: digest(recipe) for stage, recipe in recipes.items()}
-            holds = keys == document.get("stage_keys") and keys.get("bundle") == document.get("row_key")
+            holds = _same(keys, document.get("stage_keys")) and keys.get("bundle") == document.get("row_key")
             self.table.add("recipe:keys", holds, must, f"row key {str(keys.get('bundle'))[:16]}")
         must = "the plan lists this row with this policy, and its blob id is the recorded one"
         with self.table.guard("plan:row", must):
-            assert self.plan is not None
+            if self.plan is None:
+                raise RowproofError("no readable plan")
             last = recipes["bundle"]
             blob = git.blob_id(self.files["plan.yaml"])
             planned = self.plan.rows.get(document["row"])
@@ -248,6 +281,7 @@ class _Checker:
             differing = {key: values for key, values in stated.items() if any(v != values[0] for v in values)}
             self.table.add("plan:row", not differing, must, f"differing {differing}" if differing else f"blob {blob}")
         self._project_plan(document)
+        self._project_board(document)
 
     def _project_plan(self, document: Mapping[str, Any]) -> None:
         must = "the plan is one that the project committed, now or earlier"
@@ -266,13 +300,46 @@ class _Checker:
             found = f"an earlier revision, {commit}" if commit else f"no revision of {path} has blob {blob}"
             self.table.add("plan:project", commit is not None, must, found)
 
+    def _project_board(self, document: Mapping[str, Any]) -> None:
+        must = "task, engine, tier, plan and policy are those of the project's board, today or at the bundle's commit"
+        with self.table.guard("board:project", must):
+            if self.root is None:
+                self.table.add("board:project", None, must, "no project at hand")
+                return
+            if self.plan is None:
+                raise RowproofError("no readable plan")
+            keys = ("board", "task", "engine", "tier")
+            stated = {key: document[key] for key in keys}
+            stated |= {"plan": self.plan.plan, "policy": document["policy"]["name"]}
+            path = f"config/boards/{self.plan.board}.yaml"
+            today = (self.root / path).read_bytes() if (self.root / path).is_file() else None
+            first: dict[str, Any] | None = None
+            for commit in (None, *self._commits()):
+                data = today if commit is None else git.file_at(self.root, commit, path)
+                if data is None:
+                    continue
+                board = validate(parse(data, path), Board)
+                row = board.rows.get(document["row"])
+                demanded = {key: getattr(board, key) for key in (*keys, "plan")}
+                demanded["policy"] = row.policy if row else "(no such row)"
+                if stated == demanded:
+                    self.table.add("board:project", True, must, f"equal {commit or 'today'}")
+                    return
+                first = first or demanded
+            if first is None:
+                raise RowproofError(f"the project must have {path}, found none today or at the bundle's commit")
+            differing = {key: (value, first[key]) for key, value in stated.items() if value != first[key]}
+            self.table.add("board:project", False, must, f"(found, demanded): {differing}")
+
     def _partners(self) -> None:
         recipes, seats = self.documents.get("recipe.json", {}), self.documents.get("identities.json", {})
         document = self.documents.get("bundle.json", {})
         must = "every identity follows from the material beside it, and recipe, identities and bundle agree"
         with self.table.guard("partners:identity", must):
             setup = recipes["simulate"]["setup"]
-            problems = [] if recipes["specs"]["setup"] == setup else ["specs and simulation differ in their setup"]
+            problems = []
+            if not _same(recipes["specs"]["setup"], setup):
+                problems.append("specs and simulation differ in their setup")
             for member in setup["members"]:
                 uri = member["weights_uri"]
                 if member["checkpoint_step"] is None:
@@ -282,12 +349,12 @@ class _Checker:
                 if identity(member["class"], member["seed"], member["checkpoint_step"], uri) != member["identity"]:
                     problems.append(f"{member['name']}: identity")
             expected_seats = writer.identities(setup)
-            if seats != expected_seats:
+            if not _same(seats, expected_seats):
                 problems.append("identities.json")
-            if document["partners"] != {m["name"]: m["identity"] for m in setup["members"]}:
+            if not _same(document["partners"], {m["name"]: m["identity"] for m in setup["members"]}):
                 problems.append("partners of bundle.json")
             policy = {"name": setup["policy"], "identity": expected_seats["policy"]["identity"]}
-            if document["policy"] != policy:
+            if not _same(document["policy"], policy):
                 problems.append("policy of bundle.json")
             self.table.add("partners:identity", not problems, must, ", ".join(problems) or f"{len(setup['members'])}")
         must = "the setup of the recipe is what the plan and the project's partner set demand"
@@ -301,19 +368,21 @@ class _Checker:
             else:
                 source = True
             demanded = row_setup(self.plan, document["row"], partner_set, self.engine)
-            wrong = sorted(key for key in {*demanded, *recorded} if demanded.get(key) != recorded.get(key))
+            wrong = sorted(k for k in {*demanded, *recorded} if not _same(demanded.get(k), recorded.get(k)))
+            if not wrong and list(demanded) != list(recorded):
+                wrong.append("order of keys")
             self.setup = demanded
             summary = recipes["summary"]
-            if summary["statistics"] != self.plan.statistics.model_dump():
+            if not _same(summary["statistics"], self.plan.statistics.model_dump()):
                 wrong.append("statistics")
-            if summary["partners"] != self.plan.grid.partners:
+            if not _same(summary["partners"], self.plan.grid.partners):
                 wrong.append("partners of the summary")
             schedule = {
                 "root_seed": self.plan.grid.root_seed,
                 "seeds": self.plan.grid.seeds,
                 "episodes_per_partner": self.plan.grid.episodes_per_partner,
             }
-            if document["seed_schedule"] != schedule:
+            if not _same(document["seed_schedule"], schedule):
                 wrong.append("seed_schedule")
             found = f"differing {wrong}" if wrong else "equal"
             holds = False if wrong else source
@@ -332,7 +401,7 @@ class _Checker:
             row = next(iter(self.plan.rows))
             if row_setup(self.plan, row, today, self.engine)["members"] == recorded["members"]:
                 return today
-        for commit in sorted({job["commit"] for job in self._jobs()}):
+        for commit in self._commits():
             data = git.file_at(self.root, commit, path)
             if data is not None:
                 return validate(parse(data, f"{commit}:{path}"), PartnerSet)
@@ -365,18 +434,23 @@ class _Checker:
 
     def _records(self) -> None:
         must = "the records are exactly those that the plan's specs demand, in order, in canonical form"
-        if self.setup is None or self.engine is None:
+        if self.setup is None or self.engine is None or self.plan is None:
             self.table.add("records:set", False, must, "what must be there cannot be derived")
             return
         records: list[dict[str, Any]] = []
+        specs: list[dict[str, Any]] = []
+        pairs: list[tuple[str, dict[str, Any], dict[str, Any]]] = []
         simulate = import_module(self.engine.simulate_module)
-        specs = import_module(self.engine.specs_module).specs(self.setup)
         with self.table.guard("records:set", must):
+            grid = self.plan.grid
+            demanded = len(grid.seeds) * len(grid.partners) * grid.episodes_per_partner
+            if demanded > MAX_RECORDS:
+                raise RowproofError(f"a plan may demand {MAX_RECORDS} records, found {demanded}")
+            specs = import_module(self.engine.specs_module).specs(self.setup)
             by_seed: dict[int, list[dict[str, Any]]] = {}
             for spec in specs:
                 by_seed.setdefault(spec["seed"], []).append(spec)
             wrong: list[str] = []
-            pairs = []
             for seed, own in by_seed.items():
                 name = episode_file(seed)
                 lines = [line for _, line in split_lines(self.files[name], name)]
@@ -401,17 +475,18 @@ class _Checker:
         must = "running every spec again gives every record again, byte for byte"
         if self.engine.replays:
             with self.table.guard("records:replay", must):
-                if not self._same_code("simulate"):
+                if any(check.id == "plan:project" for check in self.table.failures):
+                    self.table.add("records:replay", None, must, "not run: the plan is none of the project's")
+                elif not self._same_code("simulate"):
                     self.table.add("records:replay", None, must, "made by other simulation code than that at hand")
                 else:
                     fresh = simulate.simulate(self.setup, specs)
                     lines = zip((encode_line(r) for r in fresh), (encode_line(r) for r in records), strict=False)
                     places = [place for (place, _, _), (new, old) in zip(pairs, lines, strict=False) if new != old]
-                    found = f"differing {places[:5]}" if places else f"{len(records)} equal"
+                    found = f"differing {places[:5]}" if places else f"{len(records)} of {len(specs)} equal"
                     self.table.add("records:replay", not places and len(records) == len(specs), must, found)
         must = "the summary equals the one computed from the records, to the last bit"
         with self.table.guard("summary:exact", must):
-            assert self.plan is not None
             statistics = self.plan.statistics.model_dump()
             fresh = row_summary(records, partners=self.plan.grid.partners, **statistics)
             stated = self.documents["bundle.json"]["summary"]
@@ -422,12 +497,21 @@ class _Checker:
         """Whether the code that this process runs is the one that the recipe names for ``stage``."""
         recipe = self.documents["recipe.json"][stage]
         producer = recipe.get("producer")
-        here = closure(PACKAGE_ROOT, [SCRIPTS[stage]], [producer] if producer else [], HashCache(None)).code
+        here = closure(PACKAGE_ROOT, [SCRIPTS[stage]], [producer] if producer else [], _SOURCES).code
         return here == recipe["code"]
 
     def _jobs(self) -> list[dict[str, Any]]:
+        """The recorded jobs whose commit can be handed to git."""
         jobs = self.documents.get(PROVENANCE, {}).get("jobs", [])
-        return [job for job in jobs if isinstance(job, dict) and isinstance(job.get("commit"), str)]
+        return [
+            job
+            for job in (jobs if isinstance(jobs, list) else [])
+            if isinstance(job, dict) and re.fullmatch("[0-9a-f]{40}|unknown", str(job.get("commit")))
+        ]
+
+    def _commits(self) -> list[str]:
+        """The commits at which the stages ran, as far as they are recorded."""
+        return sorted({job["commit"] for job in self._jobs()} - {"unknown"})
 
     def _provenance(self) -> None:
         must = "provenance.json has the declared form, is unedited and belongs to this bundle"
@@ -439,15 +523,24 @@ class _Checker:
                 problems.append("belongs to another bundle")
             if stages != set(STAGES):
                 problems.append(f"stages {sorted(stages)}")
+            recipes = self.documents["recipe.json"]
+            if any(job["versions"] != recipes[job["stage"]]["pins"] for job in document["jobs"]):
+                problems.append("a job ran with other versions than its recipe pins")
             self.table.add(
                 "provenance:form", not problems, must, "; ".join(problems) or f"{len(document['jobs'])} jobs"
             )
         must = "made from a clean checkout at a known commit"
         dirty = self.documents.get(PROVENANCE, {}).get("dirty")
         unknown = any(job["commit"] == "unknown" for job in self._jobs())
-        clean = dirty is False and not unknown
-        found = "clean" if clean else "from a modified or unknown checkout: commit, then build again"
-        self.table.add("eligibility:clean", clean or self.allow_dirty, must, found)
+        missing = [c for c in self._commits() if self.root is None or not _has_commit(self.root, c)]
+        if dirty is not False or unknown or not self._jobs():
+            found = "from a modified or unknown checkout: commit, then build again"
+            self.table.add("eligibility:clean", self.allow_dirty, must, found)
+        elif missing:
+            found = f"clean by its own word only, commits not in this clone: {missing}; fetch the full history"
+            self.table.add("eligibility:clean", None, must, found)
+        else:
+            self.table.add("eligibility:clean", True, must, "clean")
 
     def _history(self) -> None:
         commits = sorted({job["commit"] for job in self._jobs()})
@@ -464,7 +557,7 @@ class _Checker:
                 first = git.first_commit_with(root, commits[0], plan["path"], blob)
                 found = f"not at {wrong}" if wrong else f"committed at {first}"
                 self.table.add("history:plan", not wrong, must, found)
-        must = "the code named by the recipe is the code of the commit at which its stage ran"
+        must = "the recipe names all code that its stage reached, as it is in the commit at which the stage ran"
         with self.table.guard("history:code", must):
             dirty = any(job["dirty"] for job in self._jobs())
             if missing or root is None or not commits or dirty:
@@ -473,11 +566,26 @@ class _Checker:
                 return
             wrong = set()
             recipes = self.documents["recipe.json"]
-            for job in self._jobs():
-                for path, expected in recipes[job["stage"]]["code"].items():
-                    if _code_digest(root, job["commit"], path) != expected:
-                        wrong.add(f"{path} at {job['commit'][:12]}")
+            for stage, commit in sorted({(job["stage"], job["commit"]) for job in self._jobs()}):
+                recipe = recipes[stage]
+                reached = _closure_at(root, commit, SCRIPTS[stage], recipe.get("producer")).code
+                # A later rowproof may follow imports less far; what is named beyond must exist all the same.
+                wrong |= {f"{path} at {commit[:12]}" for path in reached if path not in recipe["code"]}
+                for path, expected in recipe["code"].items():
+                    if (reached.get(path) or _code_digest(root, commit, path)) != expected:
+                        wrong.add(f"{path} at {commit[:12]}")
             self.table.add("history:code", not wrong, must, f"differing {sorted(wrong)}" if wrong else "equal")
+        must = "the recipe pins what the lock file pinned at the commit at which its stage ran"
+        with self.table.guard("history:pins", must):
+            wrong = set()
+            recipes = self.documents["recipe.json"]
+            for stage, commit in sorted({(job["stage"], job["commit"]) for job in self._jobs()}):
+                reached = _closure_at(root, commit, SCRIPTS[stage], recipes[stage].get("producer"))
+                locked = _pins_at(root, commit)
+                pins = {name: locked.get(name, "unpinned") for name in NUMERIC if name in reached.packages}
+                if not _same(recipes[stage]["pins"], pins):
+                    wrong.add(f"{stage}: {recipes[stage]['pins']}, locked {pins}")
+            self.table.add("history:pins", not wrong, must, f"differing {sorted(wrong)}" if wrong else "equal")
 
 
 @lru_cache(maxsize=4096)
@@ -494,6 +602,34 @@ def _blob_at(root: Path, commit: str, path: str) -> str | None:
 def _code_digest(root: Path, commit: str, path: str) -> str | None:
     data = git.file_at(root, commit, path)
     return None if data is None else analyse(data, "", False, path).digest
+
+
+@lru_cache(maxsize=256)
+def _closure_at(root: Path, commit: str, script: str, producer: str | None) -> Closure:
+    """The code closure of a stage in a commit."""
+    archive = git.run(root, "archive", "--format=tar", commit, "--", "workflow")
+    if archive is None:
+        raise RowproofError(f"{commit} must hold the folder workflow, found none")
+    with tempfile.TemporaryDirectory(prefix="rowproof-") as folder:
+        with tarfile.open(fileobj=BytesIO(archive)) as tar:
+            tar.extractall(folder, filter="data")
+        return closure(Path(folder), [script], [producer] if producer else [], HashCache(None))
+
+
+@lru_cache(maxsize=256)
+def _pins_at(root: Path, commit: str) -> dict[str, str]:
+    """The lock file of a commit."""
+    with tempfile.TemporaryDirectory(prefix="rowproof-") as folder:
+        data = git.file_at(root, commit, "requirements.lock")
+        if data is None:
+            raise RowproofError(f"{commit} must hold requirements.lock, found none")
+        (Path(folder) / "requirements.lock").write_bytes(data)
+        return read_pins(Path(folder))
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Whether two values have one canonical text: the order of keys and the type of numbers count."""
+    return encode_line(one) == encode_line(other)
 
 
 def _first_difference(stated: Any, fresh: Any, path: str = "summary") -> str:

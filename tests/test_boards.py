@@ -1,0 +1,204 @@
+import json
+import re
+import shutil
+
+import jsonschema
+import pytest
+import yaml
+from helpers import ROOT
+from pydantic import ValidationError
+from rowproof.boards import MODELS, Config, json_schema, load_board, load_config
+from rowproof.errors import ConfigError
+
+BOARD = "config/boards/handover-v1.yaml"
+PLAN = "config/plans/handover-v1.yaml"
+PARTNERS = "config/partners/handover-place-partners-v1.yaml"
+CONFIG = "config/config.yaml"
+FOLDERS = {"board": "boards", "plan": "plans", "partner-set": "partners"}
+
+
+@pytest.fixture
+def project(tmp_path):
+    shutil.copytree(ROOT / "config", tmp_path / "config")
+    (tmp_path / CONFIG).write_text("schema: rowproof/config/1\nboards: [handover-v1]\nshard_by: seed\n")
+    return tmp_path
+
+
+def edit(project, file, old, new):
+    path = project / file
+    text = path.read_text()
+    assert text.count(old) >= 1, f"{file} holds no {old!r}"
+    path.write_text(text.replace(old, new, 1))
+
+
+def refusal(project):
+    with pytest.raises(ConfigError) as caught:
+        load_config(project)
+    return str(caught.value)
+
+
+def test_the_shipped_configuration_loads():
+    config, setups = load_config(ROOT)
+    assert list(setups) == config.boards
+    for name, setup in setups.items():
+        assert setup.plan_bytes == (ROOT / setup.plan_path).read_bytes()
+        for row in setup.board.rows:
+            data = setup.row_setup(row)
+            assert data["policy"] == setup.board.rows[row].policy, (name, row)
+            assert [seat["name"] for seat in data["members"]] == setup.plan.grid.partners
+
+
+def test_the_edited_copy_is_valid_to_begin_with(project):
+    assert list(load_config(project)[1]) == ["handover-v1"]
+
+
+# File, old text, new text, dotted key of the message, what the message says is allowed or found.
+REFUSALS = [
+    # The board.
+    (BOARD, "tier: exact", "teir: exact", "teir", "unknown key"),
+    (BOARD, "tier: exact", "", "tier", "required key is missing"),
+    (BOARD, "tier: exact", "tier: close", "tier", "'exact', 'outcome' or 'statistical'"),
+    (BOARD, "tier: exact", "tier: exact\ntier: exact", "tier", "already given on line"),
+    (BOARD, "schema: rowproof/board/1", "schema: rowproof/board/2", "schema", "'rowproof/board/1'"),
+    (BOARD, "board: handover-v1", "board: push-v1", "board", "must equal the file name 'handover-v1'"),
+    (BOARD, "board: handover-v1", "board: ../x", "board", "match pattern"),
+    (BOARD, "board: handover-v1", "board: A", "board", "match pattern"),
+    (BOARD, "board: handover-v1", "board: a_b", "board", "match pattern"),
+    (BOARD, "board: handover-v1", "board: a--b", "board", "match pattern"),
+    (BOARD, "board: handover-v1", 'board: "a\\n"', "board", "match pattern"),
+    (BOARD, "board: handover-v1", "board: " + "a" * 61, "board", "at most 60"),
+    (BOARD, "board: handover-v1", "board: yes", "board", "must equal the file name"),
+    (BOARD, "board: handover-v1", "board: 5", "board", "valid string, found 5"),
+    (BOARD, "title: Handover and place", "title: [a]", "title", "valid string"),
+    (BOARD, "task: handover_place@v1", "task: handover_place", "task", "match pattern"),
+    (BOARD, "task: handover_place@v1", "task: handover_place@v2", "task", "must be 'handover_place@v2'"),
+    (BOARD, "engine: handover-v1", "engine: warp", "engine", "must be one of handover-v1"),
+    (BOARD, "plan: handover-v1", "plan: ../boards/handover-v1", "plan", "match pattern"),
+    (BOARD, "plan: handover-v1", "plan: absent", "plan", "must name a file in config/plans/"),
+    (BOARD, "plan: handover-v1", "plan: push-v1", "board", "found 'push-v1'"),
+    (BOARD, "partner_set: handover-place-partners-v1", "partner_set: absent", "partner_set", "in config/partners/"),
+    (BOARD, "partner_set: handover-place-partners-v1", "partner_set: push-partners-v1", "task", "found 'mpe_"),
+    (BOARD, "  b-stat:\n    policy: static", "  B-stat:\n    policy: static", "rows.B-stat", "match pattern"),
+    (BOARD, "  b-stat:\n    policy: static", "  ../b:\n    policy: static", "rows.../b", "match pattern"),
+    (BOARD, "  b-stat:\n    policy: static", "  b-new:\n    policy: static", "rows.b-new", "must be listed in " + PLAN),
+    (BOARD, "policy: static", "polcy: static", "rows.b-stat.polcy", "unknown key"),
+    (BOARD, "policy: static", "policy: random", "rows.b-stat.policy", "must be 'static' as planned"),
+    # The plan.
+    (PLAN, "plan: handover-v1", "plan: other", "plan", "must be 'handover-v1'"),
+    (PLAN, "board: handover-v1", "board: other", "board", "must be 'handover-v1'"),
+    (PLAN, "task: handover_place@v1", "task: handover_place@v2", "task", "must be 'handover_place@v1'"),
+    (PLAN, "seeds: [0, 1, 2, 3, 4]", "seeds: [0, 1, 1]", "grid.seeds", "distinct"),
+    (PLAN, "seeds: [0, 1, 2, 3, 4]", "seeds: []", "grid.seeds", "at least 1"),
+    (PLAN, "seeds: [0, 1, 2, 3, 4]", "seeds: [-1]", "grid.seeds.0", "greater than or equal to 0, found -1"),
+    (PLAN, "seeds: [0, 1, 2, 3, 4]", f"seeds: [0, {2**63}]", "grid.seeds.1", "less than"),
+    (PLAN, "seeds: [0, 1, 2, 3, 4]", "seeds: [1.0]", "grid.seeds.0", "valid integer"),
+    (PLAN, "seeds: [0, 1, 2, 3, 4]", "seeds: [true]", "grid.seeds.0", "valid integer"),
+    (PLAN, "seeds: [0, 1, 2, 3, 4]", "seeds: ['1']", "grid.seeds.0", "valid integer"),
+    (PLAN, "seeds: [0, 1, 2, 3, 4]", "seeds: [010]", "grid.seeds.0", "valid integer, found '010'"),
+    (PLAN, "seeds: [0, 1, 2, 3, 4]", "seeds: [1:30]", "grid.seeds.0", "valid integer, found '1:30'"),
+    (PLAN, "  root_seed: 0", "  root_seed: .inf", "grid.root_seed", "valid integer, found '.inf'"),
+    (PLAN, "episodes_per_partner: 50", "episodes_per_partner: 0", "grid.episodes_per_partner", "or equal to 1"),
+    (PLAN, "episodes_per_partner: 50", "episodes_per_partner: 1e2", "grid.episodes_per_partner", "valid integer"),
+    (PLAN, "initial_state: seed*1000+episode", "initial_state: seed", "grid.initial_state", "'episode'"),
+    (PLAN, "presenter_mismatch_30", "presenter_mismatch_31", "grid.partners.0", "must be a public member of"),
+    (PLAN, "presenter_mismatch_30", "presenter_matched", "grid.partners.0", "must be a public member of"),
+    (PLAN, "presenter_mismatch_30", "presenter_mismatch_45", "grid.partners", "distinct"),
+    (
+        PLAN,
+        "[presenter_mismatch_30, presenter_mismatch_45]",
+        "[presenter_mismatch_45, presenter_mismatch_30]",
+        "grid.partners",
+        "must be in roster order ['presenter_mismatch_30', 'presenter_mismatch_45']",
+    ),
+    (PLAN, "n_resamples: 2000", "n_resamples: 0", "statistics.n_resamples", "greater than or equal to 1"),
+    (PLAN, "n_resamples: 2000", "n_resamples: 100001", "statistics.n_resamples", "less than or equal to 100000"),
+    (PLAN, "b-stat: {policy: static}", "b-stat: {policy: warp}", "rows.b-stat.policy", "must be a policy of engine"),
+    (PLAN, "  lateral_window_m: 0.001\n", "", "cell.lateral_window_m", "required key is missing"),
+    (PLAN, "lateral_window_m: 0.001", "lateral_window_mm: 1.0", "cell.lateral_window_mm", "unknown key"),
+    (PLAN, "lateral_window_m: 0.001", "lateral_window_m: 0.0", "cell.lateral_window_m", "greater than 0"),
+    (PLAN, "lateral_window_m: 0.001", "lateral_window_m: .nan", "cell.lateral_window_m", "valid number"),
+    (PLAN, "lateral_window_m: 0.001", "lateral_window_m: 1e999", "cell.lateral_window_m", "fits a double"),
+    (PLAN, "lateral_window_m: 0.001", "lateral_window_m: 1" + "0" * 400, "cell.lateral_window_m", None),
+    (PLAN, "decision_rules: >-", "decision: >-", "decision", "unknown key"),
+    # The partner set.
+    (PARTNERS, "name: presenter_mismatch_15", "name: presenter_mismatch_30", "(document)", "unique"),
+    (PARTNERS, 'grasp_pose_bias_deg: "15.0"', "grasp_pose_bias_deg: 15.0", "params.grasp_pose_bias_deg", "string"),
+    (PARTNERS, "split: public", "split: open", "members.1.split", "'public' or 'private'"),
+    (PARTNERS, "identity: dd261cfdde60ca43", "identity: 0000000000000000", "members.0", "identity must be dd26"),
+    # The list of boards.
+    (CONFIG, "boards: [handover-v1]", "boards: []", "boards", "at least 1"),
+    (
+        CONFIG,
+        "boards: [handover-v1]",
+        "boards: [handover-v1, absent]",
+        "boards.1",
+        "must name a file in config/boards/",
+    ),
+    (CONFIG, "boards: [handover-v1]", "boards: [handover-v1, handover-v1]", "boards", "distinct"),
+    (CONFIG, "boards: [handover-v1]", "boards: ['../x']", "boards.0", "match pattern"),
+    (CONFIG, "shard_by: seed", "shard_by: episode", "shard_by", "'row', 'seed' or 'partner'"),
+    (CONFIG, "shard_by: seed", "shard_by: seed\nquick_rows: [handover-v1/x]", "quick_rows.0", "must be <board>/<row>"),
+    (CONFIG, "shard_by: seed", "shard_by: seed\nquick_rows: [handover-v1]", "quick_rows.0", "must be <board>/<row>"),
+]
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "key", "says"),
+    REFUSALS,
+    ids=[f"{r[0].split('/')[1]}:{r[2][:30].strip()!r}".replace("::", ":") for r in REFUSALS],
+)
+def test_refusals_name_file_line_key_and_what_is_allowed(project, file, old, new, key, says):
+    edit(project, file, old, new)
+    message = refusal(project)
+    first = message.splitlines()[0]
+    assert re.match(r"config/[a-z0-9/-]+\.yaml:[0-9]+: ", first), message
+    assert f"{key}: " in message
+    if says is not None:
+        assert says in message
+
+
+def test_the_line_is_that_of_the_key(project):
+    edit(project, PLAN, "  lateral_window_m: 0.001", "  lateral_window_m: -0.001")
+    lines = (project / PLAN).read_text().splitlines()
+    line = 1 + next(i for i, text in enumerate(lines) if "lateral_window_m" in text)
+    assert refusal(project).startswith(f"{PLAN}:{line}: cell.lateral_window_m: ")
+
+
+def test_an_unknown_board_is_answered_with_the_known_ones():
+    with pytest.raises(ConfigError, match=r"must be one of .*handover-v1.*push-v1"):
+        load_board(ROOT, "absent")
+
+
+def test_a_missing_configuration_is_named(tmp_path):
+    with pytest.raises(ConfigError, match=r"config/config\.yaml: must be a readable file"):
+        load_config(tmp_path)
+
+
+def test_schemas_are_current():
+    found = {path.name: path.read_bytes() for path in (ROOT / "config/schemas").glob("*.json")}
+    assert found == {f"{kind}.schema.json": json_schema(kind) for kind in MODELS}, "run rowproof generate"
+
+
+def shipped():
+    yield "config", ROOT / CONFIG
+    for kind, folder in FOLDERS.items():
+        for path in sorted((ROOT / "config" / folder).glob("*.yaml")):
+            yield kind, path
+
+
+@pytest.mark.parametrize(("kind", "path"), list(shipped()), ids=lambda value: getattr(value, "name", value))
+def test_shipped_files_validate_against_their_schema(kind, path):
+    schema = json.loads(json_schema(kind))
+    validator = jsonschema.validators.validator_for(schema)
+    validator.check_schema(schema)
+    data = yaml.safe_load(path.read_text())
+    validator(schema).validate(data)
+    with pytest.raises(jsonschema.ValidationError):
+        validator(schema).validate({**data, "unknown": 1})
+
+
+def test_models_are_frozen():
+    config, _ = load_config(ROOT)
+    with pytest.raises(ValidationError, match="frozen"):
+        config.shard_by = "row"
+    assert isinstance(config, Config)
