@@ -7,9 +7,7 @@ for _board in LAUNCH.boards:
         input:
             state=_board.signal_path,
             recipe=ancient(_board.recipe_path),
-            bundles=ancient(
-                [ROWS[f"{_board.board}/{_name}"].bundle for _name in _board.rows]
-            ),
+            bundles=bundles_of(_board),
         output:
             report(
                 multiext(

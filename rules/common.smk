@@ -73,6 +73,14 @@ def board_files(board):
     return [f"results/{board.board}/{name}" for name in recipes.BOARD_FILES]
 
 
+def bundles_of(board):
+    """The bundles of a board's rows. Those to be rebuilt must be plain inputs: ancient ones would not pass it on."""
+    rows = [ROWS[f"{board.board}/{name}"] for name in board.rows]
+    return [
+        ancient(row.bundle) if row.state == "current" else row.bundle for row in rows
+    ]
+
+
 wildcard_constraints:
     board="|".join(sorted(BOARDS)),
     row="|".join(sorted({row.row for row in LAUNCH.rows})),

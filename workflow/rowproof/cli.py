@@ -59,7 +59,8 @@ def _verify(args: argparse.Namespace) -> int:
     else:
         for table in tables:
             table.render(print, verbose=not args.quiet)
-    return 0 if all(table.passed for table in tables) else 1
+    undecided = args.strict and any(check.verdict == "unknown" for table in tables for check in table.checks)
+    return 0 if all(table.passed for table in tables) and not undecided else 1
 
 
 def _why(args: argparse.Namespace) -> int:
@@ -152,6 +153,7 @@ def parser() -> argparse.ArgumentParser:
     sub.add_argument("paths", nargs="+", type=Path, metavar="PATH")
     sub.add_argument("--json", action="store_true", help="the check tables as JSON")
     sub.add_argument("--quiet", action="store_true", help="show only what does not pass")
+    sub.add_argument("--strict", action="store_true", help="let a check that cannot be decided here fail")
     sub.add_argument("--allow-dirty", action="store_true", help="let bundles from a modified checkout pass")
     sub.add_argument("--plans", type=Path, help="folder of published plans (found upwards of PATH by default)")
     sub.add_argument("--repo", type=Path, help="git repository with the tags of published plans")

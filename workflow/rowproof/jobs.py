@@ -107,7 +107,8 @@ def check_gate(root: Path, plan_path: str, plan_blob: str) -> None:
     committed = git.blob_at(root, head.decode().strip(), plan_path)
     if committed is None:
         raise GateError(f"the plan {plan_path} must be committed, found it untracked: commit it before any run")
-    on_disk = git.blob_id((root / plan_path).read_bytes())
+    path = root / plan_path
+    on_disk = git.blob_id(path.read_bytes()) if path.is_file() else "none"
     if not committed == on_disk == plan_blob:
         raise GateError(
             f"the plan {plan_path} must be as committed (blob {committed}), found blob {on_disk} on disk: "

@@ -249,11 +249,14 @@ def read_recorded(folder: Path, expected: list[str], cache: HashCache) -> Record
     except (OSError, RecordError):
         found.problems.append(f"{SUMS} is missing or damaged")
         return found
-    for name in sorted(set(expected) - {SUMS, PROVENANCE}):
+    for name in sorted(set(expected) & set(present) - {SUMS, PROVENANCE}):
         path = folder / name
-        if path.is_symlink() or not path.is_file():
-            continue
-        if cache.sha256(path) == sums.get(name):
+        try:
+            # A link would let content outside the bundle change unseen.
+            same = not path.is_symlink() and cache.sha256(path) == sums.get(name)
+        except OSError:
+            same = False
+        if same:
             found.good.add(name)
         else:
             found.problems.append(f"{name} differs from its hash in {SUMS}")
@@ -262,10 +265,13 @@ def read_recorded(folder: Path, expected: list[str], cache: HashCache) -> Record
     if "recipe.json" in found.good:
         try:
             recipes = decode((folder / "recipe.json").read_bytes(), "recipe.json")
-            if list(recipes) != list(STAGES):
+            if list(recipes) != list(STAGES) or not all(
+                isinstance(recipe, dict) and isinstance(recipe.get("code"), dict) for recipe in recipes.values()
+            ):
                 raise ValueError
+            stage_keys(recipes)
             found.recipes = recipes
-        except (ValueError, TypeError, RecordError):
+        except (OSError, ValueError, TypeError, AttributeError, RecordError):
             found.problems.append("recipe.json is damaged")
     return found
 
@@ -314,8 +320,12 @@ def compare_recipes(before: dict[str, Any], after: dict[str, Any]) -> list[Chang
                 kind = "pin" if top == "pins" else "config"
                 pairs.append((kind, key.removeprefix("pins."), old.get(key), new.get(key)))
         for kind, item, was, now in pairs:
-            # The URI and identity of a seat follow from its parameters, which are named instead.
-            if was == now or (kind, item) in named or item.endswith(("].weights_uri", "].identity")):
+            # The URI and identity of a seat follow from its parameters where it has any; those are named instead.
+            seat, _, entry = item.rpartition(".")
+            derived = entry in ("weights_uri", "identity") and any(
+                k.startswith(f"{seat}.params.") for k in (*old, *new)
+            )
+            if was == now or (kind, item) in named or derived:
                 continue
             named.add((kind, item))
             changes.append(Change(kind, item, stage, was, now))

@@ -11,7 +11,7 @@ class PushCell(StrictCell):
     """The diagnostic task: ``steps`` moves of ``dt_s`` each; success needs a final reward of ``success_reward``."""
 
     condition: Condition
-    steps: Annotated[int, Field(gt=0)]
+    steps: Annotated[int, Field(gt=0, le=10_000)]
     dt_s: Positive
     # Minus a sum of distances (length units of the unit square), hence never above zero.
     success_reward: Annotated[float, Field(le=0, allow_inf_nan=False)]
