@@ -92,15 +92,32 @@ def _reproduce(args: argparse.Namespace) -> int:
 
 def _leaderboard(args: argparse.Namespace) -> int:
     from rowproof.boards import load_config
+    from rowproof.evidence.leaderboard import main_table
 
     root = project_root()
     _, setups = load_config(root)
     for board in args.boards or setups:
-        path = root / "results" / board / "leaderboard.md"
-        if not path.is_file():
-            raise RowproofError(f"results/{board}/leaderboard.md: must exist, found none: snakemake results/{board}")
-        print(path.read_text(encoding="utf-8"))
+        folder = root / "results" / board
+        if board not in setups or not (folder / "leaderboard.json").is_file():
+            raise RowproofError(
+                f"{board}: must be a rendered board of this project ({', '.join(setups)}), found none: "
+                f"build it with snakemake results/{board}"
+            )
+        if args.full:
+            print((folder / "leaderboard.md").read_text(encoding="utf-8"))
+            continue
+        document = json.loads((folder / "leaderboard.json").read_bytes())
+        print(f"{setups[board].board.title} ({board}, board digest {document['board_digest'][:12]})")
+        print(_aligned(main_table(document["rows"])), end="\n\n")
     return 0
+
+
+def _aligned(table: str) -> str:
+    """A Markdown table as columns for a terminal."""
+    lines = [[cell.strip(" *`") for cell in line.strip().strip("|").split("|")] for line in table.splitlines()]
+    lines = [line for line in lines if not set("".join(line)) <= {"-"}]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
+    return "\n".join("  ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)).rstrip() for line in lines)
 
 
 def _list(args: argparse.Namespace) -> int:
@@ -172,6 +189,7 @@ def parser() -> argparse.ArgumentParser:
 
     sub = commands.add_parser("leaderboard", help="print rendered boards")
     sub.add_argument("boards", nargs="*", metavar="BOARD")
+    sub.add_argument("--full", action="store_true", help="the whole page in Markdown")
     sub.set_defaults(run=_leaderboard)
 
     sub = commands.add_parser("list", help="what the project defines")
