@@ -10,7 +10,9 @@ import pytest
 from bundles import commit_all, make_project, make_row
 from helpers import ROOT
 from rowproof import cli
+from rowproof.boards import load_board
 from rowproof.errors import RowproofError
+from rowproof.evidence.leaderboard import render
 from rowproof.layout import PROVENANCE, SUMS
 from rowproof.records import decode, encode_document, encode_lines, split_lines
 from rowproof.reproduce import compare, first_difference
@@ -263,9 +265,30 @@ def test_leaderboard_of_a_board_that_is_not_rendered(project, run):
     assert (code, out) == (2, "") and "snakemake results/handover-v1" in err
 
 
-def test_leaderboard_prints_the_rendered_page(project, run):
-    (project / "results/handover-v1/leaderboard.md").write_text("# board\n")
-    assert run("leaderboard")[:2] == (0, "# board\n\n")
+@pytest.fixture
+def rendered(project):
+    """The project with its board rendered."""
+    folder = project / "results/handover-v1"
+    for row in ("ref-script", "b-rnd"):
+        make_row(project, project / "results", "handover-v1", row)
+    board = load_board(project, "handover-v1").board
+    shutil.rmtree(project / "resources")
+    for name, data in render(board.model_dump(by_alias=True), folder, project, "0" * 64).items():
+        (folder / name).write_bytes(data)
+
+
+def test_leaderboard_prints_the_table_in_columns(rendered, run):
+    code, out, _ = run("leaderboard")
+    lines = out.splitlines()
+    assert code == 0 and lines[0].startswith("Handover and place (handover-v1, board digest ")
+    assert [line.split()[0] for line in lines[1:5]] == ["Row", "ref-script", "b-rnd", "b-stat"]
+    start = lines[1].index("Success rate")
+    assert all(line[start - 2 : start] == "  " and line[start] == "0" for line in lines[2:5])
+
+
+def test_leaderboard_prints_the_whole_page(project, rendered, run):
+    page = (project / "results/handover-v1/leaderboard.md").read_text(encoding="utf-8")
+    assert run("leaderboard", "handover-v1", "--full")[:2] == (0, page + "\n")
 
 
 def test_generate_restores_what_drifted(project, run):
