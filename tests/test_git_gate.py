@@ -3,7 +3,7 @@ import subprocess
 
 import pytest
 from rowproof import git
-from rowproof.errors import GateError
+from rowproof.errors import GateError, HistoryGap
 from rowproof.jobs import check_gate
 
 PLAN = "config/plans/p.yaml"
@@ -165,6 +165,35 @@ def test_a_hostile_name_of_a_commit_is_no_option(repo, tmp_path, name):
     assert git.first_commit_with(repo, name, PLAN, git.blob_id(b"one\n")) is None
     assert [path for path in tmp_path.rglob("*") if path.name.startswith("p.yaml") and "repo" not in path.parts] == []
     assert not (tmp_path / "x").exists()
+
+
+@pytest.mark.parametrize("name", ["--output={}/x", "--exec=touch {}/x", "-x", "no-such-name"])
+def test_a_witness_takes_no_name_for_an_option(repo, tmp_path, name):
+    name, head = name.format(tmp_path), call(repo, "rev-parse", "HEAD")
+    witness = git.History(repo)
+    for ask in (
+        lambda: witness.tag_commit(name),
+        lambda: witness.require_commit(name),
+        lambda: witness.paths_of_blob(name, git.blob_id(b"one\n")),
+        lambda: witness.is_ancestor(name, head),
+        lambda: witness.is_ancestor(head, name),
+        lambda: witness.file_at(name, PLAN),
+    ):
+        with pytest.raises(HistoryGap):
+            ask()
+    assert not (tmp_path / "x").exists()
+    assert witness.paths_of_blob(head, git.blob_id(b"one\n")) == [PLAN] and witness.file_at(head, PLAN) == b"one\n"
+
+
+def test_a_witness_that_cannot_be_asked_is_a_gap(repo, monkeypatch, tmp_path):
+    head = call(repo, "rev-parse", "HEAD")
+    with pytest.raises(HistoryGap, match="no git repository was given"):
+        git.History(None).require_commit(head)
+    with pytest.raises(HistoryGap, match="not a git repository"):
+        git.History(tmp_path).require_commit(head)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(HistoryGap, match="git could not be run"):
+        git.History(repo).require_commit(head)
 
 
 def test_the_gate_opens_for_the_committed_plan(repo):

@@ -7,6 +7,7 @@ import shutil
 
 import pytest
 from bundles import make_project, make_row
+from rowproof.errors import HistoryGap
 from rowproof.evidence.checks import CheckTable
 from rowproof.evidence.verify import verify_bundle
 from rowproof.hashing import sha256_hex
@@ -177,6 +178,14 @@ def test_every_error_of_a_check_is_a_failing_check(error):
         raise error("text\nof two lines") if error is not UnicodeError else UnicodeError("text")
     [check] = table.checks
     assert check.verdict == "fail" and "\n" not in check.found
+
+
+def test_a_gap_in_the_history_makes_a_check_unknown():
+    table = CheckTable("x")
+    with table.guard("a:b", "something holds"):
+        raise HistoryGap("no clone")
+    [check] = table.checks
+    assert (check.verdict, check.found) == ("unknown", "no clone")
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])

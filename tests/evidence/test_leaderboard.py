@@ -15,8 +15,8 @@ from bundles import commit_all, make_project, make_row
 from helpers import ROOT
 from rowproof.boards import load_board
 from rowproof.errors import RowproofError
+from rowproof.evidence.facts import success_text
 from rowproof.evidence.leaderboard import draw_plot, main_table, render
-from rowproof.evidence.published_facts import success_text
 from rowproof.evidence.verify import verify_bundle
 from rowproof.layout import PROVENANCE, document_digest
 from rowproof.recipes import BOARD_FILES
@@ -428,16 +428,21 @@ def facts_of(folder: Path, row: str) -> dict:
     }
 
 
+@pytest.fixture(scope="module")
+def second_root(project, tmp_path_factory):
+    """A copy of the project for tests that give it published facts; made once, because its history is read once."""
+    return shutil.copytree(project[0], tmp_path_factory.mktemp("compared") / "project", symlinks=True)
+
+
 @pytest.fixture
-def compared(board, folder, project, tmp_path):
+def compared(board, folder, second_root):
     """Renders the board of a project that knows the given published rows."""
-    root = shutil.copytree(project[0], tmp_path / "project", symlinks=True)
 
     def run(rows: dict) -> dict[str, bytes]:
-        path = root / "resources/published" / f"{BOARD}.yaml"
+        path = second_root / "resources/published" / f"{BOARD}.yaml"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(yaml.safe_dump({"rows": rows}))
-        return render(board, folder, root, KEY)
+        return render(board, folder, second_root, KEY)
 
     return run
 

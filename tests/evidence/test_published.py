@@ -8,20 +8,18 @@ import pytest
 import yaml
 from forgeries.forge import Forged
 from helpers import ROOT, shared_data
+from rowproof.closure import HashCache, closure
 from rowproof.errors import RecordError, RowproofError
-from rowproof.evidence.admission import verdict_of, verify_admission
-from rowproof.evidence.history import blob_id
-from rowproof.evidence.published import published_root, reference_rows, repeated_episodes, verify_published
-from rowproof.evidence.published_facts import HEADER, compare_with_facts, extract_facts, render_facts, success_text
-from rowproof.evidence.published_plans import (
-    known_partner_sets,
-    known_tags,
-    load_plan,
-    load_yaml,
-    number,
-    parse_command,
-    seeds_agree,
-)
+from rowproof.evidence.facts import compare_with_facts, success_text
+from rowproof.evidence.published import extract_facts, reference_rows, render_facts, verify_admission, verify_published
+from rowproof.evidence.published.catalogue import known_partner_sets, known_tags
+from rowproof.evidence.published.commands import parse_command, seeds_agree
+from rowproof.evidence.published.criteria import verdict_of
+from rowproof.evidence.published.extraction import HEADER
+from rowproof.evidence.published.files import published_root
+from rowproof.evidence.published.plans import load_plan, load_yaml, number
+from rowproof.evidence.published.records import repeated_episodes
+from rowproof.git import blob_id
 from rowproof.identities import identity, member_uri, parameter_digest
 from rowproof.records import encode_document, encode_line
 from rowproof.seeding import substream
@@ -434,6 +432,12 @@ def test_surplus_episodes_are_refused():
     files["episodes_seed0.jsonl"] += files["episodes_seed0.jsonl"].split(b"\n")[0] + b"\n"
     with pytest.raises(RecordError, match="no more episodes"):
         compare_with_facts(facts("handover-v1", "b-stat"), files)
+
+
+def test_a_change_in_the_verifier_asks_for_no_board():
+    code = closure(ROOT, ["workflow/scripts/leaderboard.py"], [], HashCache(None)).code
+    assert "workflow/rowproof/evidence/facts.py" in code
+    assert [path for path in code if "/published" in path or path.endswith("/git.py")] == []
 
 
 def test_success_text_keeps_every_episode():

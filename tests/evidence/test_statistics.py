@@ -165,6 +165,16 @@ def test_bootstrap_equals_the_plain_oracle(clusters, n_resamples, root_seed):
     np.testing.assert_array_equal(stats.cluster_bootstrap(clusters, n_resamples, root_seed, BUNDLE_STREAM), expected)
 
 
+@given(some.integers(1, 5), some.integers(1, 9), some.integers(1, 30), some.integers(1, 200), some.data())
+@settings(max_examples=60, deadline=None)
+def test_equal_clusters_equal_the_plain_oracle_for_any_number_of_draws_at_once(k, n, n_resamples, at_once, data):
+    clusters = data.draw(some.lists(some.lists(SCORES, min_size=n, max_size=n), min_size=k, max_size=k))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(stats, "DRAWS_AT_ONCE", at_once)
+        found = stats.cluster_bootstrap(clusters, n_resamples, 5, BUNDLE_STREAM)
+    assert found == plain_stream.interval(clusters, n_resamples, 5, BUNDLE_STREAM)
+
+
 @given(some.lists(some.lists(some.booleans(), max_size=12), max_size=5), some.integers(0, 99))
 @settings(max_examples=60, deadline=None)
 def test_counting_equals_sorting(clusters, root_seed):

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from helpers import shared_data
-from rowproof.evidence.published import seat_identity
+from rowproof.evidence.published.seats import seat_identity
 from rowproof.evidence.statistics import clusters_of, success_summary
 from rowproof.records import encode_document, encode_lines
 

@@ -9,8 +9,7 @@ import pytest
 from forgeries.forge import ADMISSION, SUMS, Forged, forged, git_blob, reseal, sha256
 from helpers import shared_data
 from rowproof.errors import RowproofError
-from rowproof.evidence.admission import verify_admission
-from rowproof.evidence.published import verify_published
+from rowproof.evidence.published import verify_admission, verify_published
 from rowproof.records import encode_document
 
 HANDOVER = "handover-v1/b-stat-2026-07-06"

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, field_validator
 
 from rowproof.errors import ConfigError
 from rowproof.families import Engine, engines
 from rowproof.partners import PartnerSet
-from rowproof.strict_yaml import Document, load, validate
+from rowproof.strict_yaml import Document, Key, load, validate
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", max_length=60)]
 Identifier = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]+([-_][a-z0-9]+)*$", max_length=60)]
@@ -76,9 +76,11 @@ class StatisticsPlan(Strict):
 
 
 class PlanRow(Strict):
-    """A row as it was preregistered."""
+    """A row as it was preregistered; what it does not say, the plan says for all rows."""
 
     policy: Identifier
+    partners: list[Identifier] | None = Field(None, min_length=1, description="instead of the grid's partners")
+    cell: dict[str, Any] = Field(default_factory=dict, description="task parameters other than the plan's")
 
 
 class Plan(Strict):
@@ -94,6 +96,15 @@ class Plan(Strict):
     rows: dict[Name, PlanRow] = Field(min_length=1)
     decision_rules: str
     notes: str = ""
+
+    def partners_of(self, row: str) -> list[str]:
+        """The partners that a row plays with, in roster order."""
+        own = self.rows[row].partners
+        return list(self.grid.partners if own is None else own)
+
+    def cell_of(self, row: str) -> dict[str, Any]:
+        """The task parameters of a row."""
+        return {**self.cell, **self.rows[row].cell}
 
 
 class Config(Strict):
@@ -145,29 +156,40 @@ def row_setup(plan: Plan, row: str, partner_set: PartnerSet, engine: Engine) -> 
         "root_seed": plan.grid.root_seed,
         "initial_state": plan.grid.initial_state,
         "partner_set": partner_set.label,
-        "members": partner_set.seats(plan.grid.partners),
-        "cell": engine.cell_model.model_validate(plan.cell).model_dump(),
+        "members": partner_set.seats(plan.partners_of(row)),
+        "cell": engine.cell_model.model_validate(plan.cell_of(row)).model_dump(),
     }
 
 
-def _check_plan(plan: Plan, document: Document, engine: Engine, partner_set: PartnerSet) -> None:
+def _check_partners(names: list[str], key: Key, document: Document, partner_set: PartnerSet) -> None:
     members = [member.name for member in partner_set.members if member.split == "public"]
-    for index, name in enumerate(plan.grid.partners):
+    for index, name in enumerate(names):
         if name not in members:
             raise document.error(
-                ("grid", "partners", index),
-                f"must be a public member of {partner_set.label} ({', '.join(members)}), found {name!r}",
+                (*key, index), f"must be a public member of {partner_set.label} ({', '.join(members)}), found {name!r}"
             )
-    in_order = [seat["name"] for seat in partner_set.seats(plan.grid.partners)]
-    if plan.grid.partners != in_order:
-        raise document.error(("grid", "partners"), f"must be in roster order {in_order}, found {plan.grid.partners}")
+    in_order = [seat["name"] for seat in partner_set.seats(names)]
+    if names != in_order:
+        raise document.error(key, f"must be in roster order {in_order}, found {names}")
+
+
+def _check_plan(plan: Plan, document: Document, engine: Engine, partner_set: PartnerSet) -> None:
+    _check_partners(plan.grid.partners, ("grid", "partners"), document, partner_set)
+    validate(document, engine.cell_model, at=("cell",))
     for name, row in plan.rows.items():
         if row.policy not in engine.policies:
             raise document.error(
                 ("rows", name, "policy"),
                 f"must be a policy of engine {engine.name} ({', '.join(engine.policies)}), found {row.policy!r}",
             )
-    validate(document, engine.cell_model, at=("cell",))
+        if row.partners is not None:
+            _check_partners(row.partners, ("rows", name, "partners"), document, partner_set)
+        if row.cell:
+            try:
+                engine.cell_model.model_validate(plan.cell_of(name))
+            except ValidationError as error:
+                first = error.errors()[0]
+                raise document.error(("rows", name, "cell", *first["loc"]), first["msg"]) from None
 
 
 def load_board(root: Path, name: str) -> BoardSetup:

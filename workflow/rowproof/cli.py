@@ -132,7 +132,8 @@ def _list(args: argparse.Namespace) -> int:
                 print(f"{name}/{row}", entry.policy, setup.board.tier, sep="\t")
         else:
             for member in setup.partner_set.members:
-                used = "evaluated" if member.name in setup.plan.grid.partners else member.split
+                evaluated = any(member.name in setup.plan.partners_of(row) for row in setup.board.rows)
+                used = "evaluated" if evaluated else member.split
                 seat = member.seat()["identity"]
                 print(f"{setup.board.partner_set}/{member.name}", seat, used, member.role, sep="\t")
     return 0

@@ -24,5 +24,12 @@ class RecordError(RowproofError):
     """A record or bundle file is not in canonical form or breaks its declared schema."""
 
 
+class HistoryGap(RowproofError):
+    """What is needed to decide a check is not here: a repository, tag, commit, plan or piece of evidence.
+
+    Never answered with yes or no: the check is unknown. The message says what is missing and what to do.
+    """
+
+
 class StaleInputError(RowproofError):
     """Code, configuration or an intermediate file changed while a build was under way."""

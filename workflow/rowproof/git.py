@@ -6,6 +6,8 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+from rowproof.errors import HistoryGap, RowproofError
+
 TIMEOUT_S = 30
 # Settings of the user that would hide files from the state of a checkout, add lines to output, or start programs.
 OVERRIDES = tuple(
@@ -16,25 +18,63 @@ OVERRIDES = tuple(
 
 
 def blob_id(data: bytes) -> str:
-    """Git's object id of a file with these raw bytes (SHA-1 over ``blob <length>\\0`` and the bytes)."""
+    """Git's object id (40 hex) of a file with these raw bytes: SHA-1 over ``blob <length>``, a zero byte, the bytes.
+
+    Computed here and not by git, whose newline filters would give a CRLF copy the id of the original.
+    """
     return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
 
 
-def run(repo: Path, *args: str, stdin: bytes | None = None) -> bytes | None:
-    """Standard output of ``git -C repo args``; None when git fails, is missing or takes too long."""
+def _call(repo: Path, *args: str, stdin: bytes | None = None, foreign: bool = False) -> tuple[int, bytes, str]:
+    """Exit code, standard output and first line of complaint of ``git -C repo args``.
+
+    Args:
+        repo: a folder of the repository.
+        args: the command; what comes from evidence must stand behind ``--end-of-options`` or a fixed prefix.
+        stdin: given to git.
+        foreign: the repository may belong to another user (usual in containers) and is not trusted. Only object
+            look-ups may be asked then, none of which executes anything that the repository configures.
+
+    Raises:
+        HistoryGap: git is missing or does not answer in time.
+        ValueError: an argument holds a NUL.
+    """
     environment = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
-    environment.update(LC_ALL="C", GIT_CONFIG_NOSYSTEM="1", GIT_OPTIONAL_LOCKS="0", GIT_TERMINAL_PROMPT="0")
+    environment.update(
+        LC_ALL="C",
+        GIT_CONFIG_NOSYSTEM="1",
+        GIT_NO_REPLACE_OBJECTS="1",
+        GIT_OPTIONAL_LOCKS="0",
+        GIT_TERMINAL_PROMPT="0",
+    )
+    settings = OVERRIDES
+    if foreign:
+        environment.update(GIT_CONFIG_GLOBAL=os.devnull, GIT_NO_LAZY_FETCH="1")
+        settings = (*OVERRIDES, "-c", "safe.directory=*")
     try:
         done = subprocess.run(
-            ["git", "-C", str(repo), *OVERRIDES, *args],
+            ["git", "-C", os.fspath(repo), *settings, *args],
             input=stdin,
             capture_output=True,
             timeout=TIMEOUT_S,
             env=environment,
+            check=False,
         )
-    except (OSError, ValueError, subprocess.TimeoutExpired):  # ValueError: an argument that holds a NUL
+    except subprocess.TimeoutExpired as error:
+        raise HistoryGap(f"git did not answer within {TIMEOUT_S} s: try again on a faster disk") from error
+    except OSError as error:
+        raise HistoryGap(f"git could not be run: {error.strerror}") from error
+    complaint = done.stderr.decode("utf-8", "replace").strip().splitlines()
+    return done.returncode, done.stdout, complaint[0] if complaint else f"exit {done.returncode}"
+
+
+def run(repo: Path, *args: str, stdin: bytes | None = None) -> bytes | None:
+    """Standard output of ``git -C repo args``; None when git fails, is missing or takes too long."""
+    try:
+        code, out, _ = _call(repo, *args, stdin=stdin)
+    except (HistoryGap, ValueError):
         return None
-    return done.stdout if done.returncode == 0 else None
+    return out if code == 0 else None
 
 
 @dataclass(frozen=True)
@@ -91,3 +131,76 @@ def first_commit_with(repo: Path, commit: str, path: str, blob: str) -> str | No
         if blob_at(repo, candidate, path) == blob:
             return candidate
     return None
+
+
+class History:
+    """The history of a clone that somebody names as a witness: what it cannot answer is a :class:`HistoryGap`."""
+
+    def __init__(self, repo: Path | None) -> None:
+        """Ask the repository around ``repo``, a directory of a clone; None when there is none to ask."""
+        self._repo = repo
+
+    def _git(self, *arguments: str, accept: tuple[int, ...] = (0,)) -> tuple[int, bytes]:
+        if self._repo is None:
+            raise HistoryGap("no git repository was given: name a clone that holds the tags")
+        code, out, complaint = _call(self._repo, *arguments, foreign=True)
+        if code not in accept:
+            raise HistoryGap(f"git {arguments[0]}: {complaint}")
+        return code, out
+
+    def _require_repository(self) -> None:
+        self._git("rev-parse", "--git-dir")
+
+    def tag_commit(self, tag: str) -> str:
+        """The commit (40 hex) that the tag stands for.
+
+        Raises:
+            HistoryGap: no repository, or no tag of exactly that name in it.
+        """
+        self._require_repository()
+        # show-ref takes the name literally; rev-parse alone would evaluate expressions such as "x~1".
+        code, _ = self._git("show-ref", "--verify", "--quiet", f"refs/tags/{tag}", accept=(0, 1))
+        if code == 1:
+            raise HistoryGap(f"tag {tag!r} is not in this clone: fetch tags (git fetch --tags)")
+        return self._git("rev-parse", "--verify", f"refs/tags/{tag}^{{commit}}")[1].decode("ascii").strip()
+
+    def require_commit(self, commit: str) -> None:
+        """Raise :class:`HistoryGap` unless the commit (40 hex) is in the repository."""
+        self._require_repository()
+        code, _ = self._git("cat-file", "-e", "--end-of-options", f"{commit}^{{commit}}", accept=(0, 1, 128))
+        if code:
+            raise HistoryGap(f"commit {commit} is not in this clone: fetch the full history")
+
+    def paths_of_blob(self, commit: str, blob: str) -> list[str]:
+        """The paths in the tree of ``commit`` whose content has the object id ``blob``, sorted."""
+        listing = self._git("ls-tree", "-r", "-z", "--full-tree", "--end-of-options", commit)[1].decode(
+            "utf-8", "surrogateescape"
+        )
+        entries = [entry.split("\t", 1) for entry in listing.split("\0") if entry]
+        return sorted(path for meta, path in entries if meta.split()[1:] == ["blob", blob])
+
+    def is_ancestor(self, earlier: str, later: str) -> bool:
+        """Whether ``earlier`` is ``later`` or one of its ancestors.
+
+        Raises:
+            HistoryGap: one of the commits is not here, or a shallow clone hides the path between them.
+        """
+        self.require_commit(earlier)
+        self.require_commit(later)
+        code, _ = self._git("merge-base", "--is-ancestor", "--end-of-options", earlier, later, accept=(0, 1))
+        if code == 1 and self._git("rev-parse", "--is-shallow-repository")[1].strip() == b"true":
+            raise HistoryGap("this clone is shallow and may hide the path between the commits: fetch --unshallow")
+        return code == 0
+
+    def file_at(self, commit: str, path: str) -> bytes:
+        """The bytes of ``path`` (relative to the repository's root) in ``commit``.
+
+        Raises:
+            HistoryGap: the commit is not here.
+            RowproofError: the commit is here and holds no such file.
+        """
+        self.require_commit(commit)
+        code, data = self._git("cat-file", "blob", "--end-of-options", f"{commit}:{path}", accept=(0, 128))
+        if code:
+            raise RowproofError(f"commit {commit} must hold {path}, found none: commit it before the run")
+        return data

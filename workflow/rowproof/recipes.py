@@ -67,7 +67,7 @@ def row_recipes(setup: BoardSetup, row: str, root: Path, cache: HashCache, pins:
     own: dict[str, dict[str, Any]] = {
         "specs": {"producer": setup.engine.specs_module, "setup": data},
         "simulate": {"producer": setup.engine.simulate_module, "setup": data},
-        "summary": {"statistics": setup.plan.statistics.model_dump(), "partners": list(setup.plan.grid.partners)},
+        "summary": {"statistics": setup.plan.statistics.model_dump(), "partners": setup.plan.partners_of(row)},
         "bundle": {
             "board": board.board,
             "row": row,
@@ -80,7 +80,10 @@ def row_recipes(setup: BoardSetup, row: str, root: Path, cache: HashCache, pins:
     upstream: dict[str, str] = {}
     for stage in STAGES:
         producer = own[stage].get("producer")
-        code = closure(root, [SCRIPTS[stage]], [producer] if producer else [], cache)
+        code = cache.closures.get((root, stage, producer))
+        if code is None:
+            code = closure(root, [SCRIPTS[stage]], [producer] if producer else [], cache)
+            cache.closures[root, stage, producer] = code
         recipe = {
             "stage": stage,
             **own[stage],
@@ -503,7 +506,7 @@ def _prepare_row(
         row=row,
         keys=stage_keys(status.recipes),
         seeds=tuple(grid.seeds),
-        shards=tuple(shards_of(grid.seeds, grid.partners, config.shard_by)),
+        shards=tuple(shards_of(grid.seeds, setup.plan.partners_of(row), config.shard_by)),
         plan_path=setup.plan_path,
         plan_blob=git.blob_id(setup.plan_bytes),
         state=status.state,

@@ -143,7 +143,7 @@ def compare(row: str, committed: Path, rebuilt: Path) -> Comparison:
 
 def published_agreement(root: Path, row: str, rebuilt: Path) -> str | None:
     """How the rebuilt records compare with the published facts of this row; None when none are shipped."""
-    from rowproof.evidence.published_facts import compare_with_facts, load_facts
+    from rowproof.evidence.facts import compare_with_facts, load_facts
 
     board, _, name = row.partition("/")
     facts = load_facts(board, root).get(name)

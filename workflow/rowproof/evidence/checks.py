@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from rowproof.errors import RowproofError
+from rowproof.errors import HistoryGap, RowproofError
 
 Verdict = Literal["pass", "fail", "unknown"]
 
@@ -42,9 +42,14 @@ class CheckTable:
 
     @contextmanager
     def guard(self, check_id: str, must: str) -> Iterator[None]:
-        """Turn an exception of the block into a failing check: hostile evidence must never crash a verifier."""
+        """Turn an exception of the block into a failing check: hostile evidence must never crash a verifier.
+
+        A :class:`HistoryGap` makes the check unknown.
+        """
         try:
             yield
+        except HistoryGap as gap:
+            self.add(check_id, None, must, str(gap))
         except Exception as error:
             text = str(error) if isinstance(error, RowproofError | OSError) else f"{type(error).__name__}: {error}"
             self.add(check_id, False, must, "; ".join(text.splitlines()))
@@ -75,14 +80,14 @@ class CheckTable:
             line = f"{check.verdict.upper():<7} {check.id:<{width}}  {check.found}"
             if check.verdict != "pass":
                 line += f"  [must hold: {check.must}]"
-            write(_printable(line))
+            write(printable(line))
         counts = {v: sum(c.verdict == v for c in self.checks) for v in ("pass", "fail", "unknown")}
         write(
-            f"{'PASS' if self.passed else 'FAIL'} {_printable(self.subject)}: "
+            f"{'PASS' if self.passed else 'FAIL'} {printable(self.subject)}: "
             f"{counts['pass']} passed, {counts['fail']} failed, {counts['unknown']} unknown"
         )
 
 
-def _printable(text: str) -> str:
+def printable(text: str) -> str:
     """``text`` on one line and free of control characters, with which evidence could forge lines of the table."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from rowproof.errors import RowproofError
-from rowproof.evidence.published_facts import compare_with_facts, load_facts
+from rowproof.evidence.facts import compare_with_facts, load_facts
 from rowproof.evidence.statistics import (
     BUNDLE_STREAM,
     HIERARCHICAL_STREAM,

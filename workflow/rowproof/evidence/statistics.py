@@ -36,6 +36,9 @@ DEFAULT_RESAMPLES = 2000
 MAX_RESAMPLES = 100_000
 """Upper limit of ``n_resamples``: a bundle must not be able to keep its verifier busy for hours."""
 
+DRAWS_AT_ONCE = 2**16
+"""Random numbers per call of the generator: few calls, and little memory. Results do not depend on it."""
+
 BAD_SEED_GAP = 0.25
 """A seed is flagged when its success rate (fraction) lies by more than this below the median of all seeds."""
 
@@ -140,6 +143,19 @@ def linear_percentile(values: Sequence[float], q: float) -> float:
 
 def _resamples(clusters: Sequence[np.ndarray], n_resamples: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
     """The pooled values of each resample; resamples without any value are left out."""
+    n_clusters, size = len(clusters), clusters[0].size
+    if all(cluster.size == size for cluster in clusters):
+        # Then the limits of all draws are known beforehand, and a call for many draws gives the same numbers as one
+        # call for each limit, several times faster.
+        grid = np.stack(clusters)
+        limits = np.repeat([n_clusters, size], [n_clusters, n_clusters * size])
+        at_once = max(1, DRAWS_AT_ONCE // limits.size)
+        for start in range(0, n_resamples, at_once):
+            n_rows = min(at_once, n_resamples - start)
+            draws = rng.integers(0, np.broadcast_to(limits, (n_rows, limits.size)))
+            chosen, within = draws[:, :n_clusters, np.newaxis], draws[:, n_clusters:]
+            yield from grid[chosen, within.reshape(n_rows, n_clusters, size)].reshape(n_rows, -1)
+        return
     for _ in range(n_resamples):
         values = []
         for index in rng.integers(0, len(clusters), size=len(clusters)).tolist():

@@ -3,9 +3,8 @@
 from pathlib import Path
 
 from rowproof.errors import RowproofError
-from rowproof.evidence.admission import verify_admission
 from rowproof.evidence.checks import CheckTable
-from rowproof.evidence.published import verify_published
+from rowproof.evidence.published import verify_admission, verify_published
 from rowproof.evidence.verify import is_bundle, verify_bundle
 from rowproof.layout import PROVENANCE
 

@@ -179,7 +179,8 @@ class _Checker:
             engine = engines().get(self.documents.get("bundle.json", {}).get("engine"))
             if engine is None:
                 raise RowproofError(f"no engine is named {self.documents.get('bundle.json', {}).get('engine')!r}")
-            engine.cell_model.model_validate(plan.cell)
+            for row in plan.rows:
+                engine.cell_model.model_validate(plan.cell_of(row))
             self.plan, self.engine = plan, engine
             self.table.add("plan:model", True, must, f"plan {plan.plan} of board {plan.board}")
         must = "the names of the files are those that the plan's seeds demand"
@@ -375,7 +376,7 @@ class _Checker:
             summary = recipes["summary"]
             if not _same(summary["statistics"], self.plan.statistics.model_dump()):
                 wrong.append("statistics")
-            if not _same(summary["partners"], self.plan.grid.partners):
+            if not _same(summary["partners"], self.plan.partners_of(document["row"])):
                 wrong.append("partners of the summary")
             schedule = {
                 "root_seed": self.plan.grid.root_seed,
@@ -396,11 +397,11 @@ class _Checker:
         board = validate(parse((self.root / board_path).read_bytes(), board_path), Board)
         path = f"config/partners/{board.partner_set}.yaml"
         today = validate(parse((self.root / path).read_bytes(), path), PartnerSet)
+        row = self.documents["bundle.json"]["row"]
         names = {member.name for member in today.members if member.split == "public"}
-        if names.issuperset(self.plan.grid.partners):
-            row = next(iter(self.plan.rows))
-            if row_setup(self.plan, row, today, self.engine)["members"] == recorded["members"]:
-                return today
+        known = names.issuperset(self.plan.partners_of(row))
+        if known and row_setup(self.plan, row, today, self.engine)["members"] == recorded["members"]:
+            return today
         for commit in self._commits():
             data = git.file_at(self.root, commit, path)
             if data is not None:
@@ -443,7 +444,7 @@ class _Checker:
         simulate = import_module(self.engine.simulate_module)
         with self.table.guard("records:set", must):
             grid = self.plan.grid
-            demanded = len(grid.seeds) * len(grid.partners) * grid.episodes_per_partner
+            demanded = len(grid.seeds) * len(self.setup["members"]) * grid.episodes_per_partner
             if demanded > MAX_RECORDS:
                 raise RowproofError(f"a plan may demand {MAX_RECORDS} records, found {demanded}")
             specs = import_module(self.engine.specs_module).specs(self.setup)
@@ -488,7 +489,7 @@ class _Checker:
         must = "the summary equals the one computed from the records, to the last bit"
         with self.table.guard("summary:exact", must):
             statistics = self.plan.statistics.model_dump()
-            fresh = row_summary(records, partners=self.plan.grid.partners, **statistics)
+            fresh = row_summary(records, partners=[m["name"] for m in self.setup["members"]], **statistics)
             stated = self.documents["bundle.json"]["summary"]
             same = encode_document(fresh) == encode_document(stated)
             self.table.add("summary:exact", same, must, "equal" if same else _first_difference(stated, fresh))

@@ -1,27 +1,26 @@
-"""The plans, partner sets and commands behind the published CHAMBER bundles, read strictly.
-
-A plan is flattened into the list of runs that it allows (:func:`planned_cells`); a bundle must be one of them.
-"""
+"""Published plans, read strictly and flattened into the list of runs that they allow; a bundle must be one of them."""
 
 import re
-import shlex
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from functools import cache
-from pathlib import Path
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import yaml
 
-from rowproof.errors import RecordError, RowproofError
+from rowproof.errors import RecordError
+from rowproof.evidence.published.catalogue import ADHOC, known_tags
 
-ADHOC = "adhoc:"
 DEFAULT_ROOT_SEED = 0
 DEFAULT_RESAMPLES = 2000
 
 
 class _StrictLoader(yaml.SafeLoader):
-    """A safe loader that also refuses repeated keys, and aliases (which let a small file grow without bound)."""
+    """A safe loader that also refuses repeated keys, and aliases (which let a small file grow without bound).
+
+    Not :mod:`rowproof.strict_yaml`, the reader of our own files: a plan means what its authors' reader made of it, and
+    that took YAML 1.1 (``3.75e4`` is text there and ``010`` is eight).
+    """
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         if self.check_event(yaml.AliasEvent):
@@ -51,44 +50,13 @@ def load_yaml(data: bytes, where: str) -> Any:
         raise RecordError(f"{where}: must be YAML with plain data and unique keys: {text}") from None
 
 
-def _resources() -> Path:
-    return Path(__file__).resolve().parents[3] / "resources" / "published"
-
-
-def _load_resource(name: str) -> dict[str, Any]:
-    path = _resources() / name
-    try:
-        return load_yaml(path.read_bytes(), str(path))
-    except OSError as error:
-        raise RowproofError(f"{path} must be readable, found: {error.strerror}; check out the whole project") from error
-
-
-@cache
-def known_tags() -> dict[str, dict[str, str]]:
-    """Published preregistration tags: ``blob``, ``commit``, ``plan`` (path) and for some ``condition``."""
-    return _load_resource("preregistrations.yaml")["tags"]
-
-
-@cache
-def known_partner_sets() -> dict[str, Any]:
-    """Published partner sets and seats: ``sets``, ``egos``, ``pairs``, ``cell_egos``, ``cell_partners``."""
-    return _load_resource("partner-sets.yaml")
-
-
-def known_classes(catalogue: Mapping[str, Any]) -> set[str]:
-    """Every class that may sit in a seat."""
-    classes = {member["class"] for chosen in catalogue["sets"].values() for member in chosen["members"]}
-    egos = [*catalogue["egos"].values(), *catalogue["cell_egos"].values()]
-    classes.update(ego["class"] for ego in egos if ego is not None)
-    return classes | set(catalogue["pairs"]) | set(catalogue["cell_partners"])
-
-
 PLAN_REQUIRED: Mapping[str, type] = {"task_id": str, "git_tag": str, "parameters": dict, "decision_rules": str}
 PLAN_OPTIONAL: Mapping[str, type] = {"schema_version": int, "revision": str, "notes": str}
 
 
+@lru_cache(maxsize=8)
 def load_plan(data: bytes, where: str) -> dict[str, Any]:
-    """Read a preregistration in document form.
+    """Read a preregistration in document form; not to be changed, because it is remembered for the next bundle.
 
     Raises:
         RecordError: as :func:`load_yaml`; a missing, unknown or wrongly typed key; a schema version other than 1.
@@ -265,86 +233,3 @@ def closest_cell(cells: Iterable[Cell], meta: Mapping[str, Any]) -> Cell:
     if not ranked:
         raise RecordError("a plan must list at least one run, found none")
     return ranked[0]
-
-
-_RUN_VALUES = (
-    *("--task", "--policy", "--partner-set", "--partner", "--partner-weights", "--exclude-member", "--seeds"),
-    *("--episodes", "--out", "--prereg", "--root-seed", "--n-resamples"),
-)
-_VALUES = {"run": _RUN_VALUES, "admission": ("--prereg", "--out", "--date", "--render-backend")}
-_SWITCHES = {"run": ("--include-private", "--allow-dirty"), "admission": ("--allow-dirty",)}
-_REPEATABLE = ("--exclude-member",)
-
-
-@dataclass(frozen=True)
-class Command:
-    """A recorded ``chamber-eval`` command: ``kind`` (``run`` or ``admission``) and its options as given."""
-
-    kind: str
-    values: Mapping[str, list[str]] = field(default_factory=dict)
-    switches: frozenset[str] = frozenset()
-
-    def one(self, flag: str, default: str | None = None) -> str | None:
-        """The value of ``flag``, or ``default`` when it was not given."""
-        return self.values.get(flag, [default])[0]
-
-
-def parse_command(text: str) -> Command:
-    """Take apart a recorded command.
-
-    Raises:
-        RecordError: another program, an unknown, repeated or incomplete option, or needless quoting.
-    """
-    try:
-        words = shlex.split(text)
-    except ValueError as error:
-        raise RecordError(f"a command must be readable as shell words: {error}") from None
-    if shlex.join(words) != text:
-        raise RecordError("a command must be quoted as a shell needs it and no more")
-    if len(words) < 2 or words[0] != "chamber-eval" or words[1] not in _VALUES:
-        raise RecordError(f"a command must start with chamber-eval run or admission, found {words[:2]}")
-    kind, values, switches = words[1], {}, set()
-    rest = iter(words[2:])
-    for word in rest:
-        flag, joined, value = word.partition("=")
-        if not joined and flag in _SWITCHES[kind] and flag not in switches:
-            switches.add(flag)
-        elif flag in _VALUES[kind] and (flag not in values or flag in _REPEATABLE):
-            given = value if joined else next(rest, None)
-            if given is None:
-                raise RecordError(f"option {flag} must have a value, found none")
-            values.setdefault(flag, []).append(given)
-        else:
-            raise RecordError(f"options must be known and given once, found {word!r}")
-    return Command(kind, values, frozenset(switches))
-
-
-def seeds_agree(text: str, seeds: list[int]) -> bool:
-    """Whether a ``--seeds`` text stands for these seeds: ``N`` for 0 to N-1, a text with a comma for a list."""
-    if "," in text:
-        parts = text.split(",")
-        parts = parts[:-1] if parts[-1] == "" else parts
-        return parts == [str(seed) for seed in seeds]
-    return text == str(len(seeds)) and seeds == list(range(len(seeds)))
-
-
-def members_run(command: Command, catalogue: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The members that a set run sweeps, in roster order: the public ones (or all) without the excluded ones.
-
-    Raises:
-        RecordError: the set or an excluded member is unknown, or nobody is left.
-    """
-    set_id = command.one("--partner-set")
-    chosen = catalogue["sets"].get(set_id)
-    if chosen is None:
-        raise RecordError(f"--partner-set must name a published set with its version, found {set_id!r}")
-    excluded = command.values.get("--exclude-member", [])
-    private = "--include-private" in command.switches
-    roster = [member for member in chosen["members"] if private or member["split"] == "public"]
-    unknown = sorted(set(excluded) - {member["name"] for member in roster})
-    if unknown or len(set(excluded)) != len(excluded):
-        raise RecordError(f"excluded members must be distinct members of {set_id}, found {excluded}")
-    members = [member for member in roster if member["name"] not in excluded]
-    if not members:
-        raise RecordError("at least one member must remain after the exclusions, found none")
-    return members

@@ -1,8 +1,4 @@
-"""Facts of published rows, small enough to live in this repository, and the comparison of own episodes with them.
-
-A fact row keeps the summary numbers, the hash of every episode file and the success of every episode. Success is
-written per file and member as one text of ``0`` and ``1``, character i for the member's i-th episode; nothing is lost.
-"""
+"""Facts of published rows, read out of verifying bundles; :mod:`rowproof.evidence.facts` reads them again."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -10,21 +6,24 @@ from typing import Any
 
 import yaml
 
-from rowproof.errors import RecordError, RowproofError
-from rowproof.evidence.published import RECORD_SCHEMA, check_bundle_fields, published_root, verify_published
-from rowproof.evidence.published_plans import closest_cell, known_partner_sets, load_plan, planned_cells
+from rowproof.errors import RowproofError
+from rowproof.evidence.facts import success_text
+from rowproof.evidence.published.bundle import check_bundle_fields
+from rowproof.evidence.published.catalogue import known_partner_sets
+from rowproof.evidence.published.files import published_root
+from rowproof.evidence.published.plans import closest_cell, load_plan, planned_cells
+from rowproof.evidence.published.records import RECORD_SCHEMA
+from rowproof.evidence.published.verify import verify_published
 from rowproof.evidence.statistics import (
     BUNDLE_STREAM,
     LEADERBOARD_STREAM,
     clusters_of,
-    partner_of,
     per_partner,
     stress_summary,
     success_summary,
 )
 from rowproof.hashing import sha256_hex
-from rowproof.records import decode, decode_lines, split_lines
-from rowproof.strict_yaml import parse
+from rowproof.records import decode, decode_lines
 
 HEADER = """\
 # Facts of the {task} rows published by the CONCERTO/CHAMBER project (CHAMBER-Bench v1.0, July 2026, Apache-2.0):
@@ -42,15 +41,6 @@ def _load(path: Path) -> tuple[dict[str, Any], dict[str, bytes], list[dict[str, 
     names = [f"episodes_seed{seed}.jsonl" for seed in meta["seed_schedule"]["seeds"]]
     files = {name: (path / name).read_bytes() for name in names}
     return meta, files, [r for name, data in files.items() for r in decode_lines(data, RECORD_SCHEMA, name)]
-
-
-def success_text(records: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """Success of each member's episodes in record order, as ``0`` and ``1``; members in order of first appearance."""
-    texts: dict[str, str] = {}
-    for record in records:
-        name = partner_of(record)
-        texts[name] = texts.get(name, "") + ("1" if record["success"] else "0")
-    return texts
 
 
 def extract_facts(bundles: Sequence[Path]) -> dict[str, Any]:
@@ -115,58 +105,3 @@ def render_facts(facts: Mapping[str, Any]) -> bytes:
     """``facts`` of :func:`extract_facts` as YAML with a comment on top that says where they come from."""
     body = yaml.safe_dump(dict(facts), sort_keys=False, allow_unicode=True, width=10_000)
     return (HEADER.format(task=facts["task"]) + body).encode("utf-8")
-
-
-def load_facts(board: str, root: Path) -> Mapping[str, Any]:
-    """The shipped facts of a board's published rows, row -> facts; empty when the project ships none.
-
-    Raises:
-        ConfigError: the file is no plain YAML.
-    """
-    name = f"resources/published/{board}.yaml"
-    if not (root / name).is_file():
-        return {}
-    return parse((root / name).read_bytes(), name).data["rows"]
-
-
-def compare_with_facts(facts_row: Mapping[str, Any], episodes: Mapping[str, bytes]) -> dict[str, Any]:
-    """Compare own episode files with one row of :func:`extract_facts`.
-
-    Args:
-        facts_row: the row.
-        episodes: our files by name; each a JSONL of records with ``success`` and ``metadata`` at least.
-
-    Returns:
-        ``files_identical`` and ``files_total``; ``episodes_agree`` and ``episodes_total`` (success alone is compared);
-        ``per_member``: name to ``agree``, ``total``, ``successes`` (ours) and ``published_successes``. Files and
-        episodes that we lack count in the totals and do not agree.
-
-    Raises:
-        RecordError: a file or an episode that the published row does not have, or a malformed file.
-    """
-    surplus = sorted(set(episodes) - set(facts_row["success"]))
-    if surplus:
-        raise RecordError(f"episode files must be among those of the published row, found {surplus}")
-    members: dict[str, dict[str, int]] = {}
-    for name, published in facts_row["success"].items():
-        ours: dict[str, str] = {}
-        if name in episodes:
-            ours = success_text([decode(line, name) for _, line in split_lines(episodes[name], name)])
-        for member, text in ours.items():
-            if len(text) > len(published.get(member, "")):
-                raise RecordError(f"{name}: {member!r} must have no more episodes than published, found {len(text)}")
-        for member, text in published.items():
-            mine = ours.get(member, "")
-            count = members.setdefault(member, dict.fromkeys(("agree", "total", "successes", "published_successes"), 0))
-            count["agree"] += sum(a == b for a, b in zip(mine, text, strict=False))
-            count["total"] += len(text)
-            count["successes"] += mine.count("1")
-            count["published_successes"] += text.count("1")
-    digests = {name: sha256_hex(data) for name, data in episodes.items()}
-    return {
-        "files_identical": sum(digests.get(name) == stated for name, stated in facts_row["episode_files"].items()),
-        "files_total": len(facts_row["episode_files"]),
-        "episodes_agree": sum(count["agree"] for count in members.values()),
-        "episodes_total": sum(count["total"] for count in members.values()),
-        "per_member": members,
-    }
