@@ -21,24 +21,25 @@ rule summarise:
         "../workflow/scripts/summarise.py"
 
 
-# One rule per row, named by the path that users type. Its outputs are all files of the bundle; only the state file
-# has a time stamp that counts, because every other input is named by the digest of what determines it.
+# Two rules per row. The first assembles the bundle under work/ and verifies it there, so that a refusal leaves the bundle
+# in results/ alone. The second is named by the path that users type and only moves files; its outputs are all files of
+# the bundle. Only the state file has a time stamp that counts, because every other input is named by the digest of what
+# determines it.
 for _row in LAUNCH.rows:
 
     rule:
         name:
-            f"results/{_row.name}"
+            f"assemble_{_row.name.replace('/', '_').replace('-', '_')}"
         input:
-            state=_row.signal_path,
             recipe=ancient(_row.recipe_path("bundle")),
             recipes=ancient([_row.recipe_path(stage) for stage in recipes.STAGES]),
             specs=ancient(_row.product("specs", "specs.jsonl")),
             records=ancient(shard_files(_row)),
             summary=ancient(_row.product("summary", "summary.json")),
         output:
-            _row.bundle,
+            _row.staged,
         log:
-            f"logs/bundle/{_row.name}.log",
+            f"logs/assemble/{_row.name}.log",
         localrule: True
         conda:
             "../envs/rowproof.yaml"
@@ -46,10 +47,29 @@ for _row in LAUNCH.rows:
         resources:
             mem_mb=1000,
             runtime=10,
-        params:
-            staging=_row.product("bundle", "staged"),
         script:
-            "../workflow/scripts/bundle.py"
+            "../workflow/scripts/assemble.py"
+
+    rule:
+        name:
+            f"results/{_row.name}"
+        input:
+            state=_row.signal_path,
+            recipe=ancient(_row.recipe_path("bundle")),
+            staged=ancient(_row.staged),
+        output:
+            _row.bundle,
+        log:
+            f"logs/publish/{_row.name}.log",
+        localrule: True
+        conda:
+            "../envs/rowproof.yaml"
+        threads: 1
+        resources:
+            mem_mb=1000,
+            runtime=10,
+        script:
+            "../workflow/scripts/publish.py"
 
     # Shell completion appends the slash once the folder exists.
     rule:

@@ -1,6 +1,5 @@
 """Atomic writes: these functions move bytes and never make them."""
 
-import errno
 import os
 import tempfile
 from collections.abc import Iterator
@@ -29,34 +28,27 @@ def atomic_path(path: Path) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
-def write_atomic(path: Path, data: bytes) -> None:
-    """Write ``data`` to ``path`` as bytes, so that no platform translates newlines; see :func:`atomic_path`."""
+def write_atomic(path: Path, data: bytes, durable: bool = True) -> None:
+    """Write ``data`` to ``path`` as bytes, so that no platform translates newlines; see :func:`atomic_path`.
+
+    Args:
+        path: the target.
+        data: its whole content.
+        durable: wait until the disk holds it. Files that are derived anew at each start need not wait.
+    """
     with atomic_path(path) as temporary, temporary.open("wb") as stream:
         stream.write(data)
-        stream.flush()
-        os.fsync(stream.fileno())
+        if durable:
+            stream.flush()
+            os.fsync(stream.fileno())
 
 
-def write_if_changed(path: Path, data: bytes) -> bool:
+def write_if_changed(path: Path, data: bytes, durable: bool = True) -> bool:
     """Write ``data`` unless ``path`` already holds it; return whether it was written."""
     try:
         if path.read_bytes() == data:
             return False
     except FileNotFoundError:
         pass
-    write_atomic(path, data)
+    write_atomic(path, data, durable)
     return True
-
-
-def move_into(source: Path, target: Path) -> None:
-    """Rename ``source`` onto ``target``; on another file system, write it there atomically.
-
-    A rename leaves no temporary sibling behind when the process is killed.
-    """
-    target.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        source.replace(target)
-    except OSError as error:
-        if error.errno != errno.EXDEV:
-            raise
-        write_atomic(target, source.read_bytes())

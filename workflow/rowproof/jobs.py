@@ -127,11 +127,12 @@ def _tree_state() -> tuple[str, bool]:
 
 
 @contextmanager
-def job(snakemake: Any, script: str) -> Iterator[Job]:
+def job(snakemake: Any, script: str | None) -> Iterator[Job]:
     """Run the body of one workflow script.
 
-    The log file receives all messages. Code and pins are compared with the recipe before and after the work. An
-    error that the user can mend ends the script with its message and without a traceback.
+    The log file receives all messages. Code and pins are compared with the recipe before and after the work, unless
+    ``script`` is None, for a script that only moves bytes. An error that the user can mend ends the script with its
+    message and without a traceback.
     """
     Path(snakemake.log[0]).parent.mkdir(parents=True, exist_ok=True)
     handlers = [logging.FileHandler(snakemake.log[0], mode="w"), logging.StreamHandler(sys.stderr)]
@@ -141,9 +142,12 @@ def job(snakemake: Any, script: str) -> Iterator[Job]:
         recipe = decode(data, snakemake.input.recipe)
         key = digest(recipe)
         current = Job(ROOT, *_tree_state(), recipe, key)
-        current.check_unchanged([script])
+        scripts = [script] if script else []
+        if scripts:
+            current.check_unchanged(scripts)
         yield current
-        current.check_unchanged([script])
+        if scripts:
+            current.check_unchanged(scripts)
     except RowproofError as error:
         log.error("error: %s", error)
         sys.exit(error.exit_code)

@@ -9,6 +9,7 @@ import importlib
 import json
 import os
 import re
+import shutil
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field, replace
@@ -29,7 +30,7 @@ SCRIPTS = {
     "specs": "workflow/scripts/specs.py",
     "simulate": "workflow/scripts/simulate.py",
     "summary": "workflow/scripts/summarise.py",
-    "bundle": "workflow/scripts/bundle.py",
+    "bundle": "workflow/scripts/assemble.py",
     "leaderboard": "workflow/scripts/leaderboard.py",
 }
 # Distributions whose version can change a number; the others only carry data around.
@@ -168,6 +169,11 @@ class RowPlan:
         return [self.product(stage, {"specs": "specs.jsonl", "summary": "summary.json"}[stage])]
 
     @property
+    def staged(self) -> list[str]:
+        """The files of the verified bundle before it is moved into place, in the order of ``bundle``."""
+        return [self.product("bundle", f"staged/{file}") for file in bundle_files(self.seeds)]
+
+    @property
     def bundle(self) -> list[str]:
         """All files of the bundle, relative to the working directory."""
         return [f"results/{self.name}/{file}" for file in bundle_files(self.seeds)]
@@ -216,6 +222,8 @@ class Recorded:
     problems: list[str] = field(default_factory=list)
     recipes: dict[str, Any] | None = None
     good: set[str] = field(default_factory=set)
+    # Files of the recorded bundle that the current recipe no longer makes: name -> SHA-256.
+    superseded: dict[str, str] = field(default_factory=dict)
     provenance: dict[str, Any] | None = None
 
     @property
@@ -230,8 +238,6 @@ def read_recorded(folder: Path, expected: list[str], cache: HashCache) -> Record
     present = sorted(entry.name for entry in os.scandir(folder)) if folder.is_dir() else []
     for name in sorted(set(expected) - set(present)):
         found.problems.append(f"{name} is missing")
-    for name in sorted(set(present) - set(expected)):
-        found.problems.append(f"{name} does not belong to the bundle: move it away")
     for name in sorted(set(present) & set(expected)):
         path = folder / name
         if path.is_symlink() or not path.is_file():
@@ -251,6 +257,14 @@ def read_recorded(folder: Path, expected: list[str], cache: HashCache) -> Record
         sums = read_sums((folder / SUMS).read_bytes())
     except (OSError, RecordError):
         found.problems.append(f"{SUMS} is missing or damaged")
+        sums = {}
+    for name in sorted(set(present) - set(expected)):
+        path = folder / name
+        if name in sums and path.is_file() and not path.is_symlink() and cache.sha256(path) == sums[name]:
+            found.superseded[name] = sums[name]
+        else:
+            found.problems.append(f"{name} does not belong to the bundle: move it away")
+    if not sums:
         return found
     for name in sorted(set(expected) & set(present) - {SUMS, PROVENANCE}):
         path = folder / name
@@ -398,7 +412,9 @@ def all_statuses(root: Path, workdir: Path) -> list[RowStatus]:
     ]
 
 
-def _signal(path: Path, key: str, state: str, reasons: Iterable[str], outputs: Iterable[Path]) -> None:
+def _signal(
+    path: Path, key: str, state: str, outputs: Iterable[Path], reasons: Iterable[str], superseded: dict[str, str]
+) -> None:
     """Tell Snakemake by time stamp and content whether a target is current.
 
     Current: the time stamp is 0, so no output is ever older, whatever times a clone or a ``touch`` left. Otherwise it
@@ -407,18 +423,19 @@ def _signal(path: Path, key: str, state: str, reasons: Iterable[str], outputs: I
     """
     data: dict[str, Any] = {"key": key, "state": state}
     if state == "current":
-        write_if_changed(path, encode_document(data))
+        write_if_changed(path, encode_document(data), durable=False)
         if path.stat().st_mtime != 0:
             os.utime(path, (0, 0))
         return
     newest = max((output.stat().st_mtime for output in outputs if output.exists()), default=0.0)
     now = max(time.time(), newest + 1)
-    write_atomic(path, encode_document({**data, "reasons": list(reasons), "at_ns": time.time_ns()}))
+    data |= {"reasons": list(reasons), "superseded": superseded, "at_ns": time.time_ns()}
+    write_atomic(path, encode_document(data), durable=False)
     os.utime(path, (now, now))
 
 
 def _adopt(plan: RowPlan, folder: Path, status: RowStatus, workdir: Path) -> None:
-    """Take the records of a bundle whose simulation recipe is the current one, as far as its hashes vouch for them.
+    """Take records and summary of a bundle whose recipes are the current ones, as far as its hashes vouch for them.
 
     So a change in a later stage asks for no new episodes, and a damaged file for its own episodes alone, even in a
     fresh clone without intermediate files.
@@ -446,6 +463,11 @@ def _adopt(plan: RowPlan, folder: Path, status: RowStatus, workdir: Path) -> Non
         recipe = status.recipes["specs"]
         specs = importlib.import_module(recipe["producer"]).specs(recipe["setup"])
         take(specs_path, encode_lines(specs), "specs", None)
+    summary_path = workdir / plan.product("summary", "summary.json")
+    same = recorded.keys["summary"] == plan.keys["summary"]
+    if same and "bundle.json" in recorded.good and not summary_path.exists():
+        document = decode((folder / "bundle.json").read_bytes(), "bundle.json")
+        take(summary_path, encode_document(document["summary"]), "summary", None)
     for shard in plan.shards:
         path = workdir / plan.product("simulate", f"{shard.name}.jsonl")
         if path.exists() or not all(episode_file(seed) in recorded.good for seed in shard.seeds):
@@ -458,6 +480,12 @@ def _adopt(plan: RowPlan, folder: Path, status: RowStatus, workdir: Path) -> Non
                 if shard.holds(record["seed"], record["metadata"].get("member", "")):
                     lines.append(line + b"\n")
         take(path, b"".join(lines), "simulate", shard.name)
+
+
+def _drop_damaged(staged: Path, plan: RowPlan, cache: HashCache) -> None:
+    """Remove a staged bundle that is not as it was verified, so that it is assembled anew."""
+    if staged.is_dir() and read_recorded(staged, bundle_files(plan.seeds), cache).problems:
+        shutil.rmtree(staged)
 
 
 def prepare(root: Path, workdir: Path, touch: bool = True) -> Launch:
@@ -519,10 +547,12 @@ def _prepare_row(
         for stage in STAGES:
             path = workdir / plan.recipe_path(stage)
             if not path.exists():
-                write_atomic(path, encode_document(status.recipes[stage]))
+                write_atomic(path, encode_document(status.recipes[stage]), durable=False)
         outputs = (workdir / file for file in plan.bundle)
-        _signal(workdir / plan.signal_path, plan.keys["bundle"], plan.state, plan.reasons, outputs)
+        superseded = status.recorded.superseded
+        _signal(workdir / plan.signal_path, plan.keys["bundle"], plan.state, outputs, plan.reasons, superseded)
         if plan.state != "current":
+            _drop_damaged(workdir / plan.product("bundle", "staged"), plan, cache)
             _adopt(plan, workdir / "results" / plan.name, status, workdir)
     return plan
 
@@ -577,9 +607,9 @@ def _prepare_board(
     current = reason is None
     plan = BoardPlan(board.board, tuple(row.row for row in rows), key, "current" if current else "stale", reason)
     if touch:
-        write_if_changed(workdir / plan.recipe_path, encode_document(recipe))
+        write_if_changed(workdir / plan.recipe_path, encode_document(recipe), durable=False)
         outputs = (folder / name for name in BOARD_FILES)
-        _signal(workdir / plan.signal_path, key, plan.state, [], outputs)
+        _signal(workdir / plan.signal_path, key, plan.state, outputs, [reason] if reason else [], {})
     return plan
 
 

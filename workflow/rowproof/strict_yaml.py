@@ -4,7 +4,8 @@ import math
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from types import UnionType
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
 import yaml
 from pydantic import BaseModel, ValidationError
@@ -141,14 +142,32 @@ def validate(document: Document, model: type[Model], at: Key = ()) -> Model:
             data = data[part]
         return model.model_validate(data)
     except ValidationError as error:
-        raise ConfigError("\n".join(_describe(document, item, at) for item in error.errors())) from None
+        raise ConfigError("\n".join(_describe(document, item, at, model) for item in error.errors())) from None
 
 
-def _describe(document: Document, item: Any, at: Key) -> str:
+def _allowed_keys(model: type[BaseModel], place: Key) -> list[str]:
+    """The keys that the mapping at ``place`` may hold."""
+    kinds: list[Any] = [model]
+    for part in place:
+        fields = [f for kind in kinds if _is_model(kind) for n, f in kind.model_fields.items() if part in (n, f.alias)]
+        # Into the values of lists and mappings, and through Optional and Annotated, without minding which.
+        inner = [argument for kind in kinds if not _is_model(kind) for argument in get_args(kind)]
+        kinds = [field.annotation for field in fields] or inner
+        while any(get_origin(kind) in (Union, UnionType, Annotated) for kind in kinds):
+            kinds = [argument for kind in kinds for argument in (get_args(kind) or (kind,))]
+    return [f.alias or n for kind in kinds if _is_model(kind) for n, f in kind.model_fields.items()]
+
+
+def _is_model(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, BaseModel)
+
+
+def _describe(document: Document, item: Any, at: Key, model: type[BaseModel]) -> str:
     key = (*at, *(part for part in item["loc"] if part != "[key]"))
     message = item["msg"]
     if item["type"] == "extra_forbidden":
-        message = "unknown key: remove it or correct its spelling (config/README.md lists the keys)"
+        allowed = ", ".join(_allowed_keys(model, item["loc"][:-1]))
+        message = f"unknown key: must be one of {allowed}; config/README.md tells what they mean"
     elif item["type"] == "missing":
         message = "required key is missing"
     elif isinstance(item["input"], str | int | float | bool):
