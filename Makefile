@@ -40,7 +40,7 @@ clean:  ## remove intermediate files; committed results stay
 	$(PYTHON) -m venv .venv
 
 .venv/base.stamp: pyproject.toml requirements.lock | .venv/bin/python
-	$(INSTALL) --editable .
+	$(INSTALL) --editable '.[cocarry]'
 	@touch $@
 
 .venv/dev.stamp: .venv/base.stamp

@@ -56,6 +56,16 @@ def product_of(stage, file):
     return lambda wildcards: ancient(row_of(wildcards).product(stage, file))
 
 
+def engine_file(path):
+    """A file that an engine reads, beside the code and not in the working directory of the moment."""
+    return path if Path.cwd() == ROOT else str(ROOT / path)
+
+
+def engine_files(wildcards):
+    """Input function: what the engine of a row reads; checked by hash, so time stamps say nothing."""
+    return ancient([engine_file(path) for path in row_of(wildcards).engine_files])
+
+
 def shard_of(wildcards):
     """The shard that a simulate job runs."""
     return next(
@@ -79,6 +89,10 @@ def bundles_of(board):
     return [
         ancient(row.bundle) if row.state == "current" else row.bundle for row in rows
     ]
+
+
+# What rule robots fetches.
+ROBOT_FILES = sorted({path for row in LAUNCH.rows for path in row.engine_files})
 
 
 wildcard_constraints:

@@ -3,6 +3,7 @@ rule simulate:
     input:
         recipe=recipe_of("simulate"),
         specs=product_of("specs", "specs.jsonl"),
+        files=engine_files,
     output:
         records="work/rows/{board}/{row}/simulate-{key}/{shard}.jsonl",
         job="work/rows/{board}/{row}/simulate-{key}/{shard}.job.json",
@@ -15,7 +16,7 @@ rule simulate:
     threads: 1
     resources:
         mem_mb=1000,
-        runtime=10,
+        runtime=lambda wildcards: row_of(wildcards).runtime_min,
     params:
         seeds=lambda wildcards: list(shard_of(wildcards).seeds),
         partner=lambda wildcards: shard_of(wildcards).partner,

@@ -16,7 +16,15 @@ PACKAGE = "rowproof"
 
 # Modules that watch a stage: they may refuse, log, time and verify, but they hand it no content. A change in them
 # asks for no rebuild, so imports are not followed through them.
-OBSERVERS = frozenset({"rowproof.errors", "rowproof.files", "rowproof.jobs", "rowproof.evidence.verify"})
+OBSERVERS = frozenset(
+    {
+        "rowproof.chamber.cocarry.progress",
+        "rowproof.errors",
+        "rowproof.evidence.verify",
+        "rowproof.files",
+        "rowproof.jobs",
+    }
+)
 
 
 def normal_form(source: str, name: str = "<source>") -> str:

@@ -22,6 +22,9 @@ class Engine:
             depending on its own spec alone) and ``check_record(setup, spec, record) -> list[str]`` (what is wrong
             with a record as far as that can be told without running it).
         replays: whether episodes are so cheap and exact that verification simply runs all of them again.
+        files: what the simulation reads beside its recipe, relative to the project; a rule fetches them. Their hashes
+            stand in the engine's code and thereby in every recipe.
+        runtime_min: minutes that one shard may take, with a margin.
     """
 
     name: str
@@ -30,6 +33,8 @@ class Engine:
     specs_module: str
     simulate_module: str
     replays: bool
+    files: tuple[str, ...] = ()
+    runtime_min: int = 10
 
 
 @cache

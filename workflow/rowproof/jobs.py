@@ -127,33 +127,37 @@ def _tree_state() -> tuple[str, bool]:
 
 
 @contextmanager
-def job(snakemake: Any, script: str | None) -> Iterator[Job]:
-    """Run the body of one workflow script.
+def logged(snakemake: Any) -> Iterator[None]:
+    """Run the body of one workflow script with its log file open.
 
-    The log file receives all messages. Code and pins are compared with the recipe before and after the work, unless
-    ``script`` is None, for a script that only moves bytes. An error that the user can mend ends the script with its
-    message and without a traceback.
+    An error that the user can mend ends the script with its message and without a traceback.
     """
     Path(snakemake.log[0]).parent.mkdir(parents=True, exist_ok=True)
     handlers = [logging.FileHandler(snakemake.log[0], mode="w"), logging.StreamHandler(sys.stderr)]
     logging.basicConfig(level=logging.INFO, format="%(message)s", handlers=handlers, force=True)
     try:
-        data = Path(snakemake.input.recipe).read_bytes()
-        recipe = decode(data, snakemake.input.recipe)
-        key = digest(recipe)
-        current = Job(ROOT, *_tree_state(), recipe, key)
-        scripts = [script] if script else []
-        if scripts:
-            current.check_unchanged(scripts)
-        yield current
-        if scripts:
-            current.check_unchanged(scripts)
+        yield
     except RowproofError as error:
         log.error("error: %s", error)
         sys.exit(error.exit_code)
     except OSError as error:
         log.error("error: %s: %s", error.strerror or error, error.filename or "")
         sys.exit(2)
+
+
+@contextmanager
+def job(snakemake: Any, script: str) -> Iterator[Job]:
+    """Run the body of one stage's script, logged; code and pins are compared with the recipe before and after.
+
+    Raises:
+        StaleInputError: they differ (as an exit of the script).
+    """
+    with logged(snakemake):
+        recipe = decode(Path(snakemake.input.recipe).read_bytes(), snakemake.input.recipe)
+        current = Job(ROOT, *_tree_state(), recipe, digest(recipe))
+        current.check_unchanged([script])
+        yield current
+        current.check_unchanged([script])
 
 
 def write_product(path: str, data: bytes, entries: list[dict[str, Any]] | None = None) -> None:

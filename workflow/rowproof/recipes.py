@@ -139,6 +139,8 @@ class RowPlan:
     state: str
     reasons: tuple[str, ...]
     dirty_stages: tuple[str, ...] = ()
+    engine_files: tuple[str, ...] = ()
+    runtime_min: int = 10
 
     @property
     def name(self) -> str:
@@ -539,6 +541,8 @@ def _prepare_row(
         plan_blob=git.blob_id(setup.plan_bytes),
         state=status.state,
         reasons=tuple(status.reasons),
+        engine_files=setup.engine.files,
+        runtime_min=setup.engine.runtime_min,
     )
     if dirty:
         apart = (s for s in STAGES[:-1] if not all((workdir / path).exists() for path in plan.products(s)))
@@ -631,6 +635,7 @@ def read_launch(path: Path) -> Launch:
                 "seeds": tuple(row["seeds"]),
                 "reasons": tuple(row["reasons"]),
                 "dirty_stages": tuple(row["dirty_stages"]),
+                "engine_files": tuple(row["engine_files"]),
                 "shards": tuple(Shard(s["name"], tuple(s["seeds"]), s["partner"]) for s in row["shards"]),
             }
         )

@@ -4,10 +4,10 @@ from pathlib import Path
 
 from rowproof.files import write_atomic
 from rowproof.hashing import sha256_hex
-from rowproof.jobs import job, log
+from rowproof.jobs import log, logged
 from rowproof.records import decode
 
-with job(snakemake, None):
+with logged(snakemake):
     for source, target in zip(snakemake.input.staged, snakemake.output, strict=True):
         write_atomic(Path(target), Path(source).read_bytes())
     folder = Path(snakemake.output[0]).parent

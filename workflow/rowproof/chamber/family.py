@@ -1,5 +1,7 @@
 """Registers the engines of this family."""
 
+from rowproof.chamber.cocarry.robot_files import ROBOT_FILES
+from rowproof.chamber.cocarry_cell import CocarryCell
 from rowproof.chamber.handover_cell import HandoverCell
 from rowproof.chamber.push_cell import PushCell
 from rowproof.families import Engine
@@ -20,5 +22,15 @@ ENGINES = (
         specs_module="rowproof.chamber.grid",
         simulate_module="rowproof.chamber.push",
         replays=True,
+    ),
+    Engine(
+        name="cocarry-v1",
+        policies=("ref_script_cocarry_impedance", "random", "static", "cocarry_blind_impedance"),
+        cell_model=CocarryCell,
+        specs_module="rowproof.chamber.grid",
+        simulate_module="rowproof.chamber.cocarry.engine",
+        replays=False,
+        files=tuple(f"resources/robots/{name}" for name in ROBOT_FILES),
+        runtime_min=60,
     ),
 )

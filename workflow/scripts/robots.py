@@ -1,0 +1,8 @@
+"""Fetch the robot descriptions of the co-carry rig, unless they are here and unchanged."""
+
+from rowproof.chamber.cocarry.robots import ROBOT_FOLDER, ensure
+from rowproof.jobs import log, logged
+
+with logged(snakemake):
+    fetched = ensure(ROBOT_FOLDER)
+    log.info("robot files fetched" if fetched else "robot files are here and unchanged")
