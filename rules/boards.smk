@@ -3,20 +3,14 @@ for _board in LAUNCH.boards:
 
     rule:
         name:
-            f"leaderboard_{_board.board.replace('-', '_')}"
+            f"leaderboard_{_board.board.replace('-', '_').replace('/', '_')}"
         input:
             state=_board.signal_path,
             recipe=ancient(_board.recipe_path),
             bundles=bundles_of(_board),
         output:
             report(
-                multiext(
-                    f"results/{_board.board}/leaderboard",
-                    ".csv",
-                    ".json",
-                    ".md",
-                    ".svg",
-                ),
+                board_files(_board),
                 category="Boards",
                 subcategory=_board.board,
                 caption="../workflow/report/leaderboard.rst",

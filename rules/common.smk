@@ -80,7 +80,7 @@ def shard_files(row):
 
 def board_files(board):
     """The rendered files of a board."""
-    return [f"results/{board.board}/{name}" for name in recipes.BOARD_FILES]
+    return [f"results/{board.board}/{name}" for name in board.files]
 
 
 def bundles_of(board):

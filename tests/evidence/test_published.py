@@ -14,7 +14,7 @@ from rowproof.evidence.facts import compare_with_facts, success_text
 from rowproof.evidence.published import extract_facts, reference_rows, render_facts, verify_admission, verify_published
 from rowproof.evidence.published.catalogue import known_partner_sets, known_tags
 from rowproof.evidence.published.commands import parse_command, seeds_agree
-from rowproof.evidence.published.criteria import verdict_of
+from rowproof.evidence.admission import verdict_of
 from rowproof.evidence.published.extraction import HEADER
 from rowproof.evidence.published.files import published_root
 from rowproof.evidence.published.plans import load_plan, load_yaml, number

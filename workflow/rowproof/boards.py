@@ -13,6 +13,8 @@ from rowproof.partners import PartnerSet
 from rowproof.strict_yaml import Document, Key, load, validate
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", max_length=60)]
+# One folder is allowed: admission/<board> holds the evidence on which a board was admitted.
+BoardName = Annotated[str, StringConstraints(pattern=r"^(admission/)?[a-z0-9]+(-[a-z0-9]+)*$", max_length=70)]
 Identifier = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]+([-_][a-z0-9]+)*$", max_length=60)]
 Versioned = Annotated[str, StringConstraints(pattern=r"^[a-z0-9_]+@v[1-9][0-9]*$")]
 Seed = Annotated[int, Field(ge=0, lt=2**63)]
@@ -42,13 +44,13 @@ class Board(Strict):
     """One leaderboard: ``config/boards/<board>.yaml``."""
 
     schema_: Literal["rowproof/board/1"] = Field(alias="schema")
-    board: Name = Field(description="name of the board and of its folder under results/; equals the file name")
+    board: BoardName = Field(description="name of the board and of its folder under results/; equals the file name")
     title: str
     description: str = ""
     task: Versioned = Field(description="task and version, e.g. handover_place@v1")
     engine: Name = Field(description="the engine that runs the episodes")
     tier: Literal["exact", "outcome", "statistical"] = Field(description="what a rebuild elsewhere must equal")
-    plan: Name = Field(description="the preregistration: config/plans/<plan>.yaml")
+    plan: BoardName = Field(description="the preregistration: config/plans/<plan>.yaml")
     partner_set: Name = Field(description="config/partners/<partner_set>.yaml")
     rows: dict[Name, Row] = Field(min_length=1)
     notes: list[str] = Field(default_factory=list, description="footnotes under the table")
@@ -83,12 +85,26 @@ class PlanRow(Strict):
     cell: dict[str, Any] = Field(default_factory=dict, description="task parameters other than the plan's")
 
 
+class AdmissionPlan(Strict):
+    """What a task must show before rows of it may be ranked, and by which rows of the plan it is shown."""
+
+    tau_solv: Annotated[float, Field(ge=0, le=1)] = Field(description="A1: least lower bound of the reference pair")
+    stress_limit_n: Annotated[float, Field(gt=0)] | None = Field(
+        description="A1: largest stress of a successful episode, in newton; null when the task has no force channel"
+    )
+    tau_infeasible: Annotated[float, Field(ge=0, le=1)] = Field(description="A2: largest upper bound without partner")
+    delta_min: Annotated[float, Field(ge=0, le=1)] = Field(description="A3: least lower bound of the paired gap")
+    a1: Name = Field(description="row of the matched reference pair")
+    a2: Name = Field(description="row with the partner ablated")
+    a3: Name = Field(description="row of the blind ego, paired with a1")
+
+
 class Plan(Strict):
     """A preregistration: fixed by a commit before the first episode of the rows it lists."""
 
     schema_: Literal["rowproof/plan/1"] = Field(alias="schema")
-    plan: Name
-    board: Name
+    plan: BoardName
+    board: BoardName
     task: Versioned
     grid: Grid
     cell: dict[str, Any] = Field(description="task parameters; their keys are those of the engine's model")
@@ -96,6 +112,7 @@ class Plan(Strict):
     rows: dict[Name, PlanRow] = Field(min_length=1)
     decision_rules: str
     notes: str = ""
+    admission: AdmissionPlan | None = None
 
     def partners_of(self, row: str) -> list[str]:
         """The partners that a row plays with, in roster order."""
@@ -111,7 +128,7 @@ class Config(Strict):
     """``config/config.yaml``: what is built by default and how it is cut into jobs."""
 
     schema_: Literal["rowproof/config/1"] = Field(alias="schema")
-    boards: list[Name] = Field(min_length=1, description="boards of the default target")
+    boards: list[BoardName] = Field(min_length=1, description="boards of the default target")
     shard_by: Literal["row", "seed", "partner"] = Field(
         description="one job per row, per seed, or per seed and partner; changes speed, never a result"
     )
@@ -176,6 +193,9 @@ def _check_partners(names: list[str], key: Key, document: Document, partner_set:
 def _check_plan(plan: Plan, document: Document, engine: Engine, partner_set: PartnerSet) -> None:
     _check_partners(plan.grid.partners, ("grid", "partners"), document, partner_set)
     validate(document, engine.cell_model, at=("cell",))
+    for key in ("a1", "a2", "a3"):
+        if plan.admission is not None and getattr(plan.admission, key) not in plan.rows:
+            raise document.error(("admission", key), f"must be a row of this plan ({', '.join(plan.rows)})")
     for name, row in plan.rows.items():
         if row.policy not in engine.policies:
             raise document.error(
@@ -201,7 +221,8 @@ def load_board(root: Path, name: str) -> BoardSetup:
     config = root / "config"
     board_path = config / "boards" / f"{name}.yaml"
     if not board_path.is_file():
-        known = ", ".join(sorted(path.stem for path in (config / "boards").glob("*.yaml")))
+        boards = config / "boards"
+        known = ", ".join(sorted(p.relative_to(boards).with_suffix("").as_posix() for p in boards.rglob("*.yaml")))
         raise ConfigError(f"board {name!r}: must be one of {known}, found no file config/boards/{name}.yaml")
     board, document = load(board_path, Board, root)
     if board.board != name:
@@ -252,7 +273,7 @@ def load_config(root: Path) -> tuple[Config, dict[str, BoardSetup]]:
             raise document.error(("boards", index), f"must name a file in config/boards/, found {name!r}")
         setups[name] = load_board(root, name)
     for index, target in enumerate(config.quick_rows):
-        board, _, row = target.partition("/")
+        board, _, row = target.rpartition("/")
         if board not in setups or row not in setups[board].board.rows:
             raise document.error(("quick_rows", index), f"must be <board>/<row> of the boards above, found {target!r}")
     return config, setups

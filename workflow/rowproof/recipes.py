@@ -190,6 +190,7 @@ class BoardPlan:
     key: str
     state: str
     reason: str | None
+    files: tuple[str, ...]
 
     @property
     def recipe_path(self) -> str:
@@ -584,6 +585,7 @@ def _board_reason(folder: Path, key: str, rows: list[RowPlan], cache: HashCache)
         return "a rendered file is damaged"
 
 
+ADMISSION_FILES = ("admission_report.json", "admission_report.md")
 BOARD_FILES = ("leaderboard.csv", "leaderboard.json", "leaderboard.md", "leaderboard.svg")
 
 
@@ -604,15 +606,17 @@ def _prepare_board(
         "board": board.model_dump(by_alias=True),
         "code": closure(root, [SCRIPTS["leaderboard"]], [], cache).code,
         "pins": {"matplotlib": pins.get("matplotlib", "unpinned"), "numpy": pins.get("numpy", "unpinned")},
+        "admission": setup.plan.admission.model_dump() if setup.plan.admission else None,
         "published": cache.sha256(facts) if facts.is_file() else None,
     }
     key = digest(recipe)
+    files = BOARD_FILES + (ADMISSION_FILES if setup.plan.admission else ())
     reason = _board_reason(folder, key, rows, cache)
     current = reason is None
-    plan = BoardPlan(board.board, tuple(row.row for row in rows), key, "current" if current else "stale", reason)
+    plan = BoardPlan(board.board, tuple(row.row for row in rows), key, "current" if current else "stale", reason, files)
     if touch:
         write_if_changed(workdir / plan.recipe_path, encode_document(recipe), durable=False)
-        outputs = (folder / name for name in BOARD_FILES)
+        outputs = (folder / name for name in files)
         _signal(workdir / plan.signal_path, key, plan.state, outputs, [reason] if reason else [], {})
     return plan
 
@@ -641,5 +645,7 @@ def read_launch(path: Path) -> Launch:
         )
         for row in data["rows"]
     )
-    boards = tuple(BoardPlan(**{**board, "rows": tuple(board["rows"])}) for board in data["boards"])
+    boards = tuple(
+        BoardPlan(**{**board, "rows": tuple(board["rows"]), "files": tuple(board["files"])}) for board in data["boards"]
+    )
     return Launch(data["root"], data["commit"], data["dirty"], rows, boards)

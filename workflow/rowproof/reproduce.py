@@ -145,7 +145,7 @@ def published_agreement(root: Path, row: str, rebuilt: Path) -> str | None:
     """How the rebuilt records compare with the published facts of this row; None when none are shipped."""
     from rowproof.evidence.facts import compare_with_facts, load_facts
 
-    board, _, name = row.partition("/")
+    board, _, name = row.rpartition("/")
     facts = load_facts(board, root).get(name)
     if facts is None:
         return None

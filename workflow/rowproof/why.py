@@ -44,7 +44,7 @@ def source_file(change: Change, status: RowStatus) -> str:
         return change.item
     if change.kind == "pin":
         return "requirements.lock"
-    board, _, _ = status.name.partition("/")
+    board, _, _ = status.name.rpartition("/")
     if change.item.startswith(("setup.members", "setup.partner_set")):
         return f"config/partners/ (partner set of board {board})"
     if change.item in ("engine", "tier", "board", "row"):

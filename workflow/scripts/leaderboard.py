@@ -9,5 +9,5 @@ from rowproof.jobs import job
 with job(snakemake, "workflow/scripts/leaderboard.py") as current:
     board = current.recipe["board"]
     folder = Path("results") / board["board"]
-    for name, data in render(board, folder, current.root, current.key).items():
+    for name, data in render(board, folder, current.root, current.key, current.recipe["admission"]).items():
         write_atomic(folder / name, data)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from rowproof.errors import RowproofError
+from rowproof.evidence import admission
 from rowproof.evidence.facts import compare_with_facts, load_facts
 from rowproof.evidence.statistics import (
     BUNDLE_STREAM,
@@ -73,7 +74,9 @@ CSV_COLUMNS = (
 )
 
 
-def render(board: Mapping[str, Any], folder: Path, root: Path, key: str) -> dict[str, bytes]:
+def render(
+    board: Mapping[str, Any], folder: Path, root: Path, key: str, rules: Mapping[str, Any] | None = None
+) -> dict[str, bytes]:
     """All files of a rendered board.
 
     Args:
@@ -81,11 +84,12 @@ def render(board: Mapping[str, Any], folder: Path, root: Path, key: str) -> dict
         folder: ``results/<board>``, which holds one bundle per row.
         root: the project that the bundles are verified against; ``resources/published/<board>.yaml`` is read there.
         key: digest of the board's recipe, noted in ``leaderboard.json``.
+        rules: the plan's admission section, if the board is one of admission.
 
     Returns:
-        ``leaderboard.csv``, ``.json``, ``.md`` and ``.svg``: name -> bytes. In the JSON file ``board_digest`` is the
-        digest of the list of [row, row digest] in the order of the board, a row digest is the SHA-256 of its
-        ``bundle.json``, and ``digest`` covers the document without itself.
+        ``leaderboard.csv``, ``.json``, ``.md`` and ``.svg``, and an admission report with ``rules``: name -> bytes.
+        In the JSON file ``board_digest`` is the digest of the list of [row, row digest] in the order of the board, a
+        row digest is the SHA-256 of its ``bundle.json``, and ``digest`` covers the document without itself.
 
     Raises:
         RowproofError: a row does not verify, is not the one its folder says, does not belong to this board or stands
@@ -101,6 +105,8 @@ def render(board: Mapping[str, Any], folder: Path, root: Path, key: str) -> dict
         "leaderboard.md": _markdown(board, rows, board_digest),
         "leaderboard.svg": draw_plot(board["title"], rows),
     }
+    if rules is not None:
+        files |= admission.render(admission.report(board["board"], rules, folder))
     document: dict[str, Any] = {
         "schema": SCHEMA,
         "board": board["board"],
@@ -160,11 +166,12 @@ def _read_rows(board: Mapping[str, Any], folder: Path, root: Path) -> list[dict[
 
 def _strays(board: Mapping[str, Any], folder: Path) -> list[str]:
     problems = []
-    if folder.resolve().name != board["board"]:
+    if not f"/{folder.resolve().as_posix()}".endswith(f"/{board['board']}"):
         problems.append(f"(folder): must be the folder of board {board['board']}, found {folder.name}")
     for path in sorted(folder.iterdir()) if folder.is_dir() else ():
         hidden = path.name.startswith(".")
-        rendered = path.name.startswith("leaderboard.") and path.is_file() and not path.is_symlink()
+        own = path.name.startswith(("leaderboard.", "admission_report."))
+        rendered = own and path.is_file() and not path.is_symlink()
         row = path.name in board["rows"] and path.is_dir() and not path.is_symlink()
         if not (hidden or rendered or row):
             problems.append(f"{path.name}: must be the folder of a row that the board lists: list it or move it away")

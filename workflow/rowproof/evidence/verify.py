@@ -230,11 +230,12 @@ class _Checker:
         text = self.files.get("REPRO.txt", b"")
         self.table.add("repro:text", text == command, must, text.decode("utf-8", "replace").strip())
         # Not resolved: a linked folder is judged by the place that it claims.
-        place = self.folder.absolute().parts[-3:]
-        if place[0] == "results":
+        parts = self.folder.absolute().parts
+        if "results" in parts[-4:-2]:
             must = "a bundle under results/ lies in the folder of its own board and row"
-            own = (document.get("board"), document.get("row"))
-            self.table.add("bundle:place", place[1:] == own, must, f"{own} in {'/'.join(place)}")
+            place = "/".join(parts[len(parts) - parts[::-1].index("results") :])
+            own = f"{document.get('board')}/{document.get('row')}"
+            self.table.add("bundle:place", place == own, must, f"{own} in results/{place}")
 
     def _recipe(self) -> None:
         recipes, document = self.documents.get("recipe.json", {}), self.documents.get("bundle.json", {})

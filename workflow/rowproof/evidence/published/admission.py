@@ -5,9 +5,10 @@ from pathlib import Path
 from typing import Any
 
 from rowproof.errors import HistoryGap, RecordError, RowproofError
+from rowproof.evidence.admission import verdict_of
 from rowproof.evidence.checks import CheckTable
 from rowproof.evidence.published.archive import CHECK_ORDER, REPORT, Archive, check_report, records_of
-from rowproof.evidence.published.criteria import outcome_of, statistics_of, stress_figures, thresholds_of, verdict_of
+from rowproof.evidence.published.criteria import outcome_of, statistics_of, stress_figures, thresholds_of
 from rowproof.evidence.published.files import SUMS, encoding_problem, plain_name, published_root, read_directory
 from rowproof.evidence.published.plans import load_plan
 from rowproof.evidence.published.preregistration import plan_provenance_rows

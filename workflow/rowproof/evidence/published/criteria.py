@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rowproof.errors import HistoryGap, RecordError
+from rowproof.evidence.admission import FAIL, OPEN, decide_ceiling, decide_floor, limit_stress
 from rowproof.evidence.published.archive import Archive, check_floats, records_of
 from rowproof.evidence.published.plans import DEFAULT_RESAMPLES, DEFAULT_ROOT_SEED
 from rowproof.evidence.published.summary import summary_of
@@ -123,31 +124,15 @@ def outcome_of(archive: Archive, check: Mapping[str, Any]) -> str:
     name, statistics = check["check"], archive.statistics[check["check"]]
     limits = thresholds_of(archive.rules, name)
     if name == "A2":
-        passes = statistics["success_ci_high"] <= limits["tau_infeasible"]
-        fails = statistics["success_ci_low"] > limits["tau_infeasible"]
+        outcome = decide_ceiling(statistics["success_ci_low"], statistics["success_ci_high"], limits["tau_infeasible"])
     elif name == "A3":
-        passes = statistics["delta_ci_low"] >= limits["delta_min"]
-        fails = statistics["delta_ci_high"] < limits["delta_min"]
+        outcome = decide_floor(statistics["delta_ci_low"], statistics["delta_ci_high"], limits["delta_min"])
     else:
         rows = [statistics] if name == "A1" else list(archive.profile.values())
         floor = limits["tau_solv" if name == "A1" else "c_min_ego"]
-        passes = all(row["success_ci_low"] >= floor for row in rows)
-        fails = any(row["success_ci_high"] < floor for row in rows)
-        if passes and "stress_limit" in limits:
-            if any("stress_max" not in row for row in rows):
-                raise RecordError("a stress limit needs recorded stress of successful episodes, found none")
-            overloaded = any(row["stress_max"] > limits["stress_limit"] for row in rows)
-            passes, fails = not overloaded, overloaded
-    straddle = "INDETERMINATE" if "cell_id" in archive.entry(name) else "FAIL"
-    return "PASS" if passes else "FAIL" if fails else straddle
-
-
-def verdict_of(outcomes: Mapping[str, str]) -> str:
-    """The published verdict for the outcomes of A1 to A4 (those that ran)."""
-    if outcomes["A1"] == "FAIL":
-        return "NOT_SOLVABLE"
-    if "INDETERMINATE" in outcomes.values():
-        return "INDETERMINATE"
-    if "FAIL" in (outcomes.get("A2"), outcomes.get("A3")):
-        return "CONTROL"
-    return "UNINSTRUMENTABLE" if outcomes.get("A4") == "FAIL" else "ADMITTED"
+        # Every member must hold, so the weakest lower and the weakest upper bound decide.
+        low, high = min(row["success_ci_low"] for row in rows), min(row["success_ci_high"] for row in rows)
+        outcome = limit_stress(
+            decide_floor(low, high, floor), [row.get("stress_max") for row in rows], limits.get("stress_limit")
+        )
+    return FAIL if outcome == OPEN and "cell_id" not in archive.entry(name) else outcome
