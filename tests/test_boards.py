@@ -45,7 +45,7 @@ def test_the_shipped_configuration_loads():
         for row in setup.board.rows:
             data = setup.row_setup(row)
             assert data["policy"] == setup.board.rows[row].policy, (name, row)
-            assert [seat["name"] for seat in data["members"]] == setup.plan.grid.partners
+            assert [seat["name"] for seat in data["members"]] == setup.plan.partners_of(row)
 
 
 def test_the_edited_copy_is_valid_to_begin_with(project):

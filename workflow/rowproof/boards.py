@@ -14,7 +14,7 @@ from rowproof.strict_yaml import Document, Key, load, validate
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", max_length=60)]
 # One folder is allowed: admission/<board> holds the evidence on which a board was admitted.
-BoardName = Annotated[str, StringConstraints(pattern=r"^(admission/)?[a-z0-9]+(-[a-z0-9]+)*$", max_length=70)]
+BoardName = Annotated[str, StringConstraints(pattern=r"^(admission/)?[a-z0-9]+(-[a-z0-9]+)*$", max_length=60)]
 Identifier = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]+([-_][a-z0-9]+)*$", max_length=60)]
 Versioned = Annotated[str, StringConstraints(pattern=r"^[a-z0-9_]+@v[1-9][0-9]*$")]
 Seed = Annotated[int, Field(ge=0, lt=2**63)]
