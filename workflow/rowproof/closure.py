@@ -166,7 +166,13 @@ class Closure:
     packages: tuple[str, ...]
 
 
-def closure(root: Path, scripts: Iterable[str], modules: Iterable[str], cache: HashCache) -> Closure:
+def closure(
+    root: Path,
+    scripts: Iterable[str],
+    modules: Iterable[str],
+    cache: HashCache,
+    observers: frozenset[str] = OBSERVERS,
+) -> Closure:
     """All package files reachable by import from ``scripts`` (paths below ``root``) and ``modules``.
 
     Args:
@@ -174,6 +180,7 @@ def closure(root: Path, scripts: Iterable[str], modules: Iterable[str], cache: H
         scripts: paths relative to ``root``.
         modules: dotted names of modules that the scripts load by name.
         cache: where analyses are remembered.
+        observers: modules through which imports are not followed.
 
     Raises:
         RowproofError: a file is no Python source.
@@ -194,7 +201,7 @@ def closure(root: Path, scripts: Iterable[str], modules: Iterable[str], cache: H
             # Importing a.b.c runs the __init__ files of a and a.b as well.
             for depth in range(1, len(parts) + 1):
                 name = ".".join(parts[:depth])
-                if name in OBSERVERS:
+                if name in observers:
                     break
                 path = _module_file(code_root, name)
                 if path is not None and name not in seen:

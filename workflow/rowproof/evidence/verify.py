@@ -5,6 +5,7 @@ again from them, every hash and identity again from its material. What only git 
 and called unknown where the history is not at hand.
 """
 
+import ast
 import re
 import stat
 import tarfile
@@ -38,7 +39,7 @@ from rowproof.layout import (
     render_sums,
 )
 from rowproof.partners import PartnerSet
-from rowproof.recipes import NUMERIC, SCRIPTS, STAGES, read_pins
+from rowproof.recipes import SCRIPTS, STAGES, read_pins
 from rowproof.records import (
     check_fields,
     decode,
@@ -570,7 +571,7 @@ class _Checker:
             recipes = self.documents["recipe.json"]
             for stage, commit in sorted({(job["stage"], job["commit"]) for job in self._jobs()}):
                 recipe = recipes[stage]
-                reached = _closure_at(root, commit, SCRIPTS[stage], recipe.get("producer")).code
+                reached = _closure_at(root, commit, stage, recipe.get("producer")).code
                 # A later rowproof may follow imports less far; what is named beyond must exist all the same.
                 wrong |= {f"{path} at {commit[:12]}" for path in reached if path not in recipe["code"]}
                 for path, expected in recipe["code"].items():
@@ -582,9 +583,10 @@ class _Checker:
             wrong = set()
             recipes = self.documents["recipe.json"]
             for stage, commit in sorted({(job["stage"], job["commit"]) for job in self._jobs()}):
-                reached = _closure_at(root, commit, SCRIPTS[stage], recipes[stage].get("producer"))
+                reached = _closure_at(root, commit, stage, recipes[stage].get("producer"))
+                numeric = _literal_at(root, commit, "workflow/rowproof/recipes.py", "NUMERIC")
                 locked = _pins_at(root, commit)
-                pins = {name: locked.get(name, "unpinned") for name in NUMERIC if name in reached.packages}
+                pins = {name: locked.get(name, "unpinned") for name in numeric if name in reached.packages}
                 if not _same(recipes[stage]["pins"], pins):
                     wrong.add(f"{stage}: {recipes[stage]['pins']}, locked {pins}")
             self.table.add("history:pins", not wrong, must, f"differing {sorted(wrong)}" if wrong else "equal")
@@ -607,15 +609,29 @@ def _code_digest(root: Path, commit: str, path: str) -> str | None:
 
 
 @lru_cache(maxsize=256)
-def _closure_at(root: Path, commit: str, script: str, producer: str | None) -> Closure:
-    """The code closure of a stage in a commit."""
+def _closure_at(root: Path, commit: str, stage: str, producer: str | None) -> Closure:
+    """The code closure of a stage in a commit, by the names of scripts and observers that this commit had."""
+    scripts = _literal_at(root, commit, "workflow/rowproof/recipes.py", "SCRIPTS")
+    observers = _literal_at(root, commit, "workflow/rowproof/closure.py", "OBSERVERS")
     archive = git.run(root, "archive", "--format=tar", commit, "--", "workflow")
     if archive is None:
         raise RowproofError(f"{commit} must hold the folder workflow, found none")
     with tempfile.TemporaryDirectory(prefix="rowproof-") as folder:
         with tarfile.open(fileobj=BytesIO(archive)) as tar:
             tar.extractall(folder, filter="data")
-        return closure(Path(folder), [script], [producer] if producer else [], HashCache(None))
+        modules = [producer] if producer else []
+        return closure(Path(folder), [scripts[stage]], modules, HashCache(None), frozenset(observers))
+
+
+@lru_cache(maxsize=256)
+def _literal_at(root: Path, commit: str, path: str, name: str) -> Any:
+    """The value of a module constant in a commit, read and not run."""
+    data = git.file_at(root, commit, path)
+    for node in ast.parse(data or b"").body:
+        if isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == name for t in node.targets):
+            value = node.value
+            return ast.literal_eval(value.args[0] if isinstance(value, ast.Call) else value)
+    raise RowproofError(f"{path} at {commit} must define {name}, found no such constant")
 
 
 @lru_cache(maxsize=256)
