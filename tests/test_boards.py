@@ -164,8 +164,128 @@ def test_the_line_is_that_of_the_key(project):
     assert refusal(project).startswith(f"{PLAN}:{line}: cell.lateral_window_m: ")
 
 
+# --- Rows with partners and parameters of their own, and admission ---------------------------------------------------
+
+ADMISSION_PLAN = "config/plans/admission/cocarry-v1.yaml"
+ADMISSION_BOARD = "config/boards/admission/cocarry-v1.yaml"
+OWN_PARTNERS = "partners: [partner_ablated_zero]"
+OWN_CELL = "cell: {condition: cocarry_single_arm_positive_control}"
+
+
+@pytest.fixture
+def admission(project):
+    """A project with the admission board alone."""
+    edit(project, CONFIG, "boards: [handover-v1]", "boards: [admission/cocarry-v1]")
+    return project
+
+
+def test_what_a_row_says_replaces_what_the_plan_says_for_all(admission):
+    (setup,) = load_config(admission)[1].values()
+    assert setup.plan_path == ADMISSION_PLAN
+    rows = {row: setup.row_setup(row) for row in setup.board.rows}
+    assert {row: [seat["name"] for seat in data["members"]] for row, data in rows.items()} == {
+        "a1-reference": ["cocarry_impedance"],
+        "a2-single-arm": ["partner_ablated_zero"],
+        "a3-blind": ["cocarry_impedance"],
+    }
+    cells = {row: data["cell"] for row, data in rows.items()}
+    assert cells["a1-reference"] == cells["a3-blind"] == setup.plan.cell
+    assert cells["a2-single-arm"] == {**setup.plan.cell, "condition": "cocarry_single_arm_positive_control"}
+
+
+def test_overrides_reach_the_row_that_has_them_alone(admission):
+    before = {row: load_board(admission, "admission/cocarry-v1").row_setup(row) for row in ("a1-reference", "a3-blind")}
+    edit(admission, ADMISSION_PLAN, f"    {OWN_PARTNERS}\n    {OWN_CELL}\n", "")
+    setup = load_board(admission, "admission/cocarry-v1")
+    assert {row: setup.row_setup(row) for row in before} == before
+    assert setup.row_setup("a2-single-arm") == before["a1-reference"]
+
+
+def test_own_partners_of_several_stand_in_roster_order(admission):
+    edit(admission, ADMISSION_PLAN, OWN_PARTNERS, "partners: [cocarry_impedance, partner_ablated_zero]")
+    setup = load_board(admission, "admission/cocarry-v1")
+    assert setup.plan.partners_of("a2-single-arm") == ["cocarry_impedance", "partner_ablated_zero"]
+    assert [seat["name"] for seat in setup.row_setup("a2-single-arm")["members"]] == setup.plan.partners_of(
+        "a2-single-arm"
+    )
+
+
+ADMISSION_REFUSALS = [
+    (ADMISSION_PLAN, OWN_PARTNERS, "partners: [nobody]", "rows.a2-single-arm.partners.0", "must be a public member of"),
+    (ADMISSION_PLAN, OWN_PARTNERS, "partners: []", "rows.a2-single-arm.partners", "at least 1"),
+    (
+        ADMISSION_PLAN,
+        OWN_PARTNERS,
+        "partners: [partner_ablated_zero, cocarry_impedance]",
+        "rows.a2-single-arm.partners",
+        "must be in roster order ['cocarry_impedance', 'partner_ablated_zero']",
+    ),
+    (
+        ADMISSION_PLAN,
+        OWN_PARTNERS,
+        "partners: [partner_ablated_zero, partner_ablated_zero]",
+        "rows.a2-single-arm.partners",
+        "entries must be distinct",
+    ),
+    (ADMISSION_PLAN, OWN_CELL, "cell: {condition: other}", "rows.a2-single-arm.cell.condition", "Input should be"),
+    (ADMISSION_PLAN, OWN_CELL, "cell: {goal_radius_m: 0.0}", "rows.a2-single-arm.cell.goal_radius_m", "greater than 0"),
+    (ADMISSION_PLAN, OWN_CELL, "cell: {goal_radius_mm: 1.0}", "rows.a2-single-arm.cell.goal_radius_mm", None),
+    (ADMISSION_PLAN, "  a1: a1-reference", "  a1: absent", "admission.a1", "must be a row of this plan (a1-reference"),
+    (ADMISSION_PLAN, "  a3: a3-blind", "  a3: a4-none", "admission.a3", "must be a row of this plan (a1-reference"),
+    (ADMISSION_PLAN, "  a3: a3-blind\n", "", "admission.a3", "required key is missing"),
+    (ADMISSION_PLAN, "tau_solv: 0.95", "tau_solv: 1.5", "admission.tau_solv", "less than or equal to 1"),
+    (ADMISSION_PLAN, "stress_limit_n: 130.56970529556276", "stress_limit_n: 0.0", "admission.stress_limit_n", None),
+    (ADMISSION_PLAN, "  delta_min: 0.2", "  delta_min: 0.2\n  c_min: 0.7", "admission.c_min", "unknown key"),
+    (
+        ADMISSION_BOARD,
+        "board: admission/cocarry-v1",
+        "board: cocarry-v1",
+        "board",
+        "must equal the file name",
+    ),
+    (ADMISSION_BOARD, "board: admission/cocarry-v1", "board: admission/", "board", "match pattern"),
+    (ADMISSION_BOARD, "board: admission/cocarry-v1", "board: other/cocarry-v1", "board", "match pattern"),
+    (ADMISSION_BOARD, "board: admission/cocarry-v1", "board: admission/x/y", "board", "match pattern"),
+    (ADMISSION_BOARD, "plan: admission/cocarry-v1", "plan: cocarry-v1", "board", "must be 'admission/cocarry-v1'"),
+    (
+        ADMISSION_BOARD,
+        "plan: admission/cocarry-v1",
+        "plan: admission/absent",
+        "plan",
+        "must name a file in config/plans/",
+    ),
+    (CONFIG, "admission/cocarry-v1", "admission/absent", "boards.0", "must name a file in config/boards/"),
+]
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "key", "says"),
+    ADMISSION_REFUSALS,
+    ids=[f"{r[3]}:{r[2].strip()}" for r in ADMISSION_REFUSALS],
+)
+def test_refusals_of_own_partners_cells_and_admission(admission, file, old, new, key, says):
+    edit(admission, file, old, new)
+    message = refusal(admission)
+    assert re.match(r"config/[a-z0-9/-]+\.yaml:[0-9]+: ", message.splitlines()[0]), message
+    assert f"{key}: " in message
+    if says is not None:
+        assert says in message
+
+
+def test_no_stress_limit_is_a_choice(admission):
+    edit(admission, ADMISSION_PLAN, "stress_limit_n: 130.56970529556276", "stress_limit_n: null")
+    assert load_board(admission, "admission/cocarry-v1").plan.admission.stress_limit_n is None
+
+
+def test_a_private_member_is_no_partner_of_a_row(project):
+    edit(project, CONFIG, "boards: [handover-v1]", "boards: [cocarry-v1]")
+    edit(project, "config/plans/cocarry-v1.yaml", "    - imp_blend_b\n", "    - imp_blend_a\n    - imp_blend_b\n")
+    message = refusal(project)
+    assert "grid.partners.5: must be a public member of cocarry_partners@v1" in message and "'imp_blend_a'" in message
+
+
 def test_an_unknown_board_is_answered_with_the_known_ones():
-    with pytest.raises(ConfigError, match=r"must be one of .*handover-v1.*push-v1"):
+    with pytest.raises(ConfigError, match=r"must be one of admission/cocarry-v1, .*handover-v1.*push-v1"):
         load_board(ROOT, "absent")
 
 
@@ -182,7 +302,7 @@ def test_schemas_are_current():
 def shipped():
     yield "config", ROOT / CONFIG
     for kind, folder in FOLDERS.items():
-        for path in sorted((ROOT / "config" / folder).glob("*.yaml")):
+        for path in sorted((ROOT / "config" / folder).rglob("*.yaml")):
             yield kind, path
 
 

@@ -11,6 +11,7 @@ from rowproof.partners import PartnerSet
 
 HANDOVER = ROOT / "config/partners/handover-place-partners-v1.yaml"
 PUSH = ROOT / "config/partners/push-partners-v1.yaml"
+COCARRY = ROOT / "config/partners/cocarry-partners-v1.yaml"
 
 # Name, split, identity, start of the parameter digest: the published roster, in roster order.
 ROSTER = [
@@ -135,6 +136,86 @@ def test_push_partner_is_its_class_alone():
         "params": {},
         "identity": "73250184e1abaccc",
     }
+
+
+def test_cocarry_roster_is_the_published_one():
+    """Private members too, with what is published of them."""
+    text = (ROOT / "resources/published/partner-sets.yaml").read_text(encoding="utf-8")
+    published = yaml.safe_load(text)["sets"]["cocarry_partners@v1"]["members"]
+    roster = PartnerSet.model_validate(read(COCARRY))
+    found = []
+    for member in roster.members:
+        seat = member.seat()
+        start = member.params_sha256_prefix or seat["weights_uri"].rpartition("/")[2]
+        found.append((member.name, member.class_name, member.split, seat["identity"], start[:12]))
+    assert found == [
+        tuple(m[key] for key in ("name", "class", "split", "identity", "params_sha256_prefix")) for m in published
+    ]
+
+
+def test_cocarry_split_follows_the_published_rule():
+    seats = [(member.seat()["identity"], member.split) for member in PartnerSet.model_validate(read(COCARRY)).members]
+    public = -(-7 * len(seats) // 10)
+    assert [split for _, split in sorted(seats)] == ["public"] * public + ["private"] * (len(seats) - public)
+
+
+def test_a_private_seat_without_digest_has_its_stated_identity_alone():
+    (seat,) = PartnerSet.model_validate(read(COCARRY)).seats(["imp_blend_a"])
+    assert (seat["identity"], seat["params"], seat["weights_uri"]) == ("b6975bc340b25133", None, None)
+
+
+def private(**changes):
+    """The handover roster with its private member changed; None takes a key away."""
+    data = read(HANDOVER)
+    member = data["members"][0]
+    assert member["split"] == "private"
+    member |= changes
+    data["members"][0] = {key: value for key, value in member.items() if value is not None}
+    return data
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"params_sha256": None},
+        {"params_sha256": None, "identity": "0" * 16},
+        {"params_sha256": None, "params_sha256_prefix": "d4f8fcf58e75"},
+        {"params_sha256": None, "params_sha256_prefix": "d4f8fcf58e750c8d"},
+    ],
+)
+def test_what_a_private_member_may_show(changes):
+    roster = PartnerSet.model_validate(private(**changes))
+    assert roster.members[0].seat()["identity"] == changes.get("identity", "dd261cfdde60ca43")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"identity": None}, "identity of a private member must be 16 hex digits, found None"),
+        ({"params_sha256": None, "identity": None}, "identity of a private member must be 16 hex digits"),
+        ({"params_sha256": None, "identity": "DD261CFDDE60CA43"}, "identity of a private member must be 16 hex"),
+        ({"params_sha256": None, "identity": "dd261cfdde60ca4"}, "identity of a private member must be 16 hex"),
+        ({"identity": "0" * 16}, "identity must be dd261cfdde60ca43 for these fields"),
+        ({"params_sha256": "d4f8fcf58e75"}, "params_sha256 must be 64 hex digits"),
+        ({"params_sha256_prefix": "d4f8fcf58e75"}, "params_sha256 must stand alone"),
+        ({"params_sha256": None, "params_sha256_prefix": "d4f8fcf58e7"}, "12 to 16 hex digits"),
+        ({"params_sha256": None, "params_sha256_prefix": "d4f8fcf58e750c8d2"}, "12 to 16 hex digits"),
+        ({"params_sha256": None, "params_sha256_prefix": "D4F8FCF58E75"}, "12 to 16 hex digits"),
+        ({"params_sha256": None, "weights_uri": "local://x"}, "must not show params or weights_uri"),
+    ],
+)
+def test_what_a_private_member_may_not_show(changes, message):
+    with pytest.raises(ValidationError, match=message):
+        PartnerSet.model_validate(private(**changes))
+
+
+@pytest.mark.parametrize("key", ["params_sha256", "params_sha256_prefix", "identity"])
+def test_a_public_member_shows_its_parameters_and_no_digest(key):
+    data = read(HANDOVER)
+    data["members"][1][key] = "18820ddf850874f9"
+    with pytest.raises(ValidationError, match="must have params and neither"):
+        PartnerSet.model_validate(data)
 
 
 def test_seats_come_in_roster_order():

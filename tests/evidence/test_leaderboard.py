@@ -1,3 +1,4 @@
+import copy
 import csv
 import io
 import json
@@ -15,8 +16,8 @@ from bundles import commit_all, make_project, make_row
 from helpers import ROOT
 from rowproof.boards import load_board
 from rowproof.errors import RowproofError
-from rowproof.evidence.facts import success_text
-from rowproof.evidence.leaderboard import draw_plot, main_table, render
+from rowproof.evidence.facts import channel_summary, success_text
+from rowproof.evidence.leaderboard import _deviation, draw_plot, main_table, render
 from rowproof.evidence.verify import verify_bundle
 from rowproof.layout import PROVENANCE, document_digest
 from rowproof.recipes import BOARD_FILES
@@ -415,6 +416,7 @@ def facts_of(folder: Path, row: str) -> dict:
     bundle = json.loads((folder / row / "bundle.json").read_bytes())
     summary = bundle["summary"]
     files = {path.name: path.read_bytes() for path in sorted((folder / row).glob("episodes_*"))}
+    records = [json.loads(line) for data in files.values() for line in data.splitlines()]
     return {
         "episode_files": {name: sha256(data).hexdigest() for name, data in files.items()},
         "success": {n: success_text([json.loads(line) for line in d.splitlines()]) for n, d in files.items()},
@@ -424,6 +426,7 @@ def facts_of(folder: Path, row: str) -> dict:
             "ci_leaderboard": summary["published"]["success_iqm_ci_leaderboard_stream"],
             "per_partner": summary["per_partner"],
             "force_peak_n": summary["stress"],
+            "channels": channel_summary(records),
         },
     }
 
@@ -493,6 +496,117 @@ def test_the_published_rows_are_met_on_their_own_grid(tmp_path):
         "summary_equal": True,
         "stress_equal": True,
     }
+
+
+# --- Boards whose digits may differ ----------------------------------------------------------------------------------
+
+DETAILS = ("outcomes by member", "Measured quantities over all episodes")
+
+
+@pytest.fixture(scope="module")
+def outcome_project(tmp_path_factory):
+    """A project whose board is of tier ``outcome``, and its rows; a test writes published facts only."""
+    root = make_project(tmp_path_factory.mktemp("outcome") / "project")
+    path = root / f"config/boards/{BOARD}.yaml"
+    path.write_text(path.read_text().replace("tier: exact", "tier: outcome"))
+    commit_all(root)
+    for row in ROWS:
+        make_row(root, root / "results", BOARD, row)
+    return root
+
+
+@pytest.fixture
+def outcome(outcome_project):
+    """Renders that board against the given published rows."""
+
+    def run(rows: dict) -> dict[str, bytes]:
+        path = outcome_project / "resources/published" / f"{BOARD}.yaml"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(yaml.safe_dump({"rows": rows}, sort_keys=False))
+        board = load_board(outcome_project, BOARD).board.model_dump(by_alias=True)
+        return render(board, outcome_project / "results" / BOARD, outcome_project, KEY)
+
+    return run
+
+
+def test_exact_boards_have_no_details(folder, compared):
+    files = compared({row: facts_of(folder, row) for row in ROWS})
+    assert not any(text in files["leaderboard.md"].decode() for text in DETAILS)
+    assert all(not {"per_member", "channels"} & set(entry["published"]) for entry in document_of(files)["rows"])
+
+
+def test_members_of_a_board_whose_digits_may_differ(outcome, outcome_project):
+    facts = facts_of(outcome_project / "results" / BOARD, "ref-script")
+    texts = facts["success"]
+    for member, name, old in (
+        ("presenter_mismatch_30", "episodes_seed0.jsonl", "1"),
+        ("presenter_mismatch_45", "episodes_seed1.jsonl", "0"),
+    ):
+        text = texts[name][member]
+        assert old in text
+        texts[name][member] = text.replace(old, "10"[int(old)], 1)
+    ours = {m: sum(facts_before[m].count("1") for facts_before in own_texts(outcome_project)) for m in texts[name]}
+    page = outcome({"ref-script": facts})["leaderboard.md"].decode()
+    assert "**ref-script**, outcomes by member\n" in page
+    a, b = ours["presenter_mismatch_30"], ours["presenter_mismatch_45"]
+    assert f"| presenter_mismatch_30 | 8 | 7 | 1 | 0 | {a / 8:.3f} | {(a - 1) / 8:.3f} |\n" in page
+    assert f"| presenter_mismatch_45 | 8 | 7 | 0 | 1 | {b / 8:.3f} | {(b + 1) / 8:.3f} |\n" in page
+    assert f"| all | 16 | 14 | 1 | 1 | {(a + b) / 16:.3f} | {(a + b) / 16:.3f} |\n" in page
+    assert page.count(DETAILS[0]) == 1
+
+
+def own_texts(root):
+    for path in sorted((root / "results" / BOARD / "ref-script").glob("episodes_*")):
+        yield success_text([json.loads(line) for line in path.read_bytes().splitlines()])
+
+
+def test_channels_of_a_board_whose_digits_may_differ(outcome, outcome_project):
+    folder = outcome_project / "results" / BOARD
+    facts = {row: facts_of(folder, row) for row in ROWS[:2]}
+    own = facts["b-rnd"]["pooled"]["channels"]["residual_lateral_m"]
+    stress = json.loads((folder / "b-rnd/bundle.json").read_bytes())["summary"]["stress"]
+    channels = facts["b-rnd"]["pooled"]["channels"] = copy.deepcopy(facts["b-rnd"]["pooled"]["channels"])
+    channels["residual_lateral_m"] |= {"p50": own["p50"] * 2, "p90": 0.0}
+    channels["unknown_here"] = {"p50": 1.0, "p90": 1.0, "mean": 1.0}
+    files = outcome(facts)
+    page = files["leaderboard.md"].decode()
+    p50, p90, mean = (f"{own[key]:.4g}" for key in ("p50", "p90", "mean"))
+    assert (
+        f"| b-rnd | residual_lateral_m | {p50} / {own['p50'] * 2:.4g} (-50.0 %) | {p90} / 0 (—) | "
+        f"{mean} / {mean} (+0.0 %) |\n"
+    ) in page
+    force = f"{stress['p50']:.4g} / {stress['p50']:.4g} (+0.0 %) | {stress['p90']:.4g} / {stress['p90']:.4g} (+0.0 %)"
+    assert f"| b-rnd | force_peak (N) | {force} | — |\n" in page
+    assert "unknown_here" not in page
+    assert "| b-stat | residual_lateral_m" not in page
+    entry = document_of(files)["rows"][1]["published"]
+    assert list(entry["channels"]) == ["force_peak", "residual_lateral_m", "residual_angular_deg"]
+    assert entry["channels"]["residual_lateral_m"]["p50"] == [own["p50"], own["p50"] * 2]
+
+
+@pytest.mark.parametrize(
+    ("here", "published", "text"),
+    [
+        (1.0, 2.0, "1 / 2 (-50.0 %)"),
+        (0.09999, 0.1, "0.09999 / 0.1 (+0.0 %)"),
+        (-1.0, -2.0, "-1 / -2 (+50.0 %)"),
+        (123.456, 100.0, "123.5 / 100 (+23.5 %)"),
+        (0.0, 0.0, "0 / 0 (—)"),
+    ],
+)
+def test_deviations_show_four_digits_and_one_of_the_percentage(here, published, text):
+    assert _deviation(here, published) == text
+
+
+def test_a_board_with_details_renders_to_the_same_bytes(outcome, outcome_project):
+    rows = {row: facts_of(outcome_project / "results" / BOARD, row) for row in ROWS}
+    first = outcome(rows)
+    assert outcome(dict(reversed(rows.items()))) == first
+    assert str(outcome_project) not in first["leaderboard.json"].decode()
+
+
+def test_without_published_rows_there_are_no_details(outcome):
+    assert not any(text in outcome({})["leaderboard.md"].decode() for text in DETAILS)
 
 
 # --- leaderboard.svg -------------------------------------------------------------------------------------------------

@@ -2,19 +2,27 @@
 
 import copy
 import json
+import math
 import shutil
 
+import numpy as np
 import pytest
 import yaml
 from forgeries.forge import Forged
 from helpers import ROOT, shared_data
 from rowproof.closure import HashCache, closure
 from rowproof.errors import RecordError, RowproofError
-from rowproof.evidence.facts import compare_with_facts, success_text
+from rowproof.evidence.admission import verdict_of
+from rowproof.evidence.facts import (
+    MEMBER_COUNTS,
+    channel_summary,
+    compare_with_facts,
+    member_lines,
+    success_text,
+)
 from rowproof.evidence.published import extract_facts, reference_rows, render_facts, verify_admission, verify_published
 from rowproof.evidence.published.catalogue import known_partner_sets, known_tags
 from rowproof.evidence.published.commands import parse_command, seeds_agree
-from rowproof.evidence.admission import verdict_of
 from rowproof.evidence.published.extraction import HEADER
 from rowproof.evidence.published.files import published_root
 from rowproof.evidence.published.plans import load_plan, load_yaml, number
@@ -385,6 +393,64 @@ def test_facts_hold_the_published_table(task, row, n, low, high, p90):
     assert (pooled["n_episodes"], pooled["ci_leaderboard"], pooled["force_peak_n"]["p90"]) == (n, [low, high], p90)
 
 
+@pytest.mark.parametrize(
+    ("task", "row"), [("cocarry-v1", "b-stat"), ("cocarry-v1", "b-joint"), ("handover-v1", "ref-script")]
+)
+def test_facts_hold_the_measured_quantities(task, row):
+    stated = facts(task, row)
+    sources = [bundle["source"].rpartition("/")[2] for bundle in stated["bundles"]]
+    records = []
+    for name in sources:
+        for path in sorted(results("benchmark", task, name).glob("episodes_*.jsonl")):
+            records += [json.loads(line) for line in path.read_bytes().splitlines()]
+    channels = stated["pooled"]["channels"]
+    floats = [name for name, value in records[0]["metadata"].items() if isinstance(value, float)]
+    assert list(channels) == floats != []
+    for name, figures in channels.items():
+        values = np.array([record["metadata"][name] for record in records])
+        assert [figures["p50"], figures["p90"]] == np.percentile(values, [50, 90]).tolist()
+        assert figures["mean"] == pytest.approx(values.mean(), rel=1e-12)
+
+
+def channel_records(**columns):
+    return [{"metadata": dict(zip(columns, values, strict=True))} for values in zip(*columns.values(), strict=True)]
+
+
+def test_channels_are_the_fields_that_are_floats_everywhere():
+    records = channel_records(member=["a", "b"], tilt=[1.0, 3.0], count=[1, 2], mixed=[1.0, 2], gap=[None, 1.0])
+    records[1]["metadata"]["late"] = 1.0
+    assert channel_summary(records) == {"tilt": {"p50": 2.0, "p90": 2.8, "mean": 2.0}}
+    assert channel_summary([]) == {}
+
+
+def test_channels_do_not_depend_on_the_order_of_records():
+    records = channel_records(x=[0.1 * k for k in range(11)] + [1e16, -1e16])
+    assert channel_summary(records[::-1]) == channel_summary(records)
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_a_channel_must_be_finite(value):
+    with pytest.raises(RowproofError):
+        channel_summary(channel_records(x=[1.0, value]))
+
+
+def counts(**changes):
+    return {**dict.fromkeys(MEMBER_COUNTS, 0), **changes}
+
+
+def test_member_lines_give_rates_over_what_each_side_has():
+    a = counts(episodes=4, agree=2, only_here=1, successes_here=2, successes_published=1)
+    b = counts(episodes=4, successes_published=4)
+    header, *lines = member_lines({"a": a, "b": b})
+    assert header == ["Member", "Episodes", "Agreeing", "Only here", "Only published", "Rate here", "Rate published"]
+    assert lines == [
+        ["a", "4", "2", "1", "0", "0.667", "0.250"],
+        ["b", "4", "0", "0", "0", "—", "1.000"],
+        ["all", "8", "2", "1", "0", "0.667", "0.625"],
+    ]
+    assert len(member_lines({"a": a})) == 2
+
+
 def own_files():
     path = results("benchmark", "handover-v1", "b-stat-2026-07-06")
     return {f.name: f.read_bytes() for f in path.glob("episodes_*.jsonl")}
@@ -399,9 +465,10 @@ def test_published_episodes_agree_with_their_facts():
         "episodes_total": 500,
     }
     for member in found["per_member"].values():
-        assert member["agree"] == member["total"] == 250
-        assert member["successes"] == member["published_successes"]
-    assert sum(member["successes"] for member in found["per_member"].values()) == 137
+        assert member["agree"] == member["episodes"] == 250
+        assert member["only_here"] == member["only_published"] == 0
+        assert member["successes_here"] == member["successes_published"]
+    assert sum(member["successes_here"] for member in found["per_member"].values()) == 137
 
 
 def test_one_other_success_is_counted():
@@ -412,7 +479,12 @@ def test_one_other_success_is_counted():
     files["episodes_seed2.jsonl"] = b"\n".join(lines)
     found = compare_with_facts(facts("handover-v1", "b-stat"), files)
     assert (found["files_identical"], found["episodes_agree"]) == (4, 499)
-    assert found["per_member"]["presenter_mismatch_45"]["agree"] == 249
+    changed = found["per_member"]["presenter_mismatch_45"]
+    assert changed["agree"] == 249
+    # Which side succeeded is said by the change that the test made.
+    sides = (0, 1) if record["success"] else (1, 0)
+    assert (changed["only_here"], changed["only_published"]) == sides
+    assert changed["successes_here"] - changed["successes_published"] == sides[0] - sides[1]
     assert found["per_member"]["presenter_mismatch_30"]["agree"] == 250
 
 
@@ -421,6 +493,8 @@ def test_missing_files_do_not_agree():
     del files["episodes_seed0.jsonl"]
     found = compare_with_facts(facts("handover-v1", "b-stat"), files)
     assert (found["files_identical"], found["episodes_agree"], found["episodes_total"]) == (4, 400, 500)
+    for member in found["per_member"].values():
+        assert (member["episodes"], member["agree"], member["only_here"], member["only_published"]) == (250, 200, 0, 0)
 
 
 def test_surplus_episodes_are_refused():

@@ -84,6 +84,11 @@ class PlanRow(Strict):
     partners: list[Identifier] | None = Field(None, min_length=1, description="instead of the grid's partners")
     cell: dict[str, Any] = Field(default_factory=dict, description="task parameters other than the plan's")
 
+    @field_validator("partners")
+    @classmethod
+    def _distinct(cls, names: list[str] | None) -> list[str] | None:
+        return None if names is None else _unique(names)
+
 
 class AdmissionPlan(Strict):
     """What a task must show before rows of it may be ranked, and by which rows of the plan it is shown."""

@@ -128,12 +128,14 @@ def _tree_state() -> tuple[str, bool]:
 
 @contextmanager
 def logged(snakemake: Any) -> Iterator[None]:
-    """Run the body of one workflow script with its log file open.
+    """Run the body of one workflow script with its log file open (``None``: without one).
 
     An error that the user can mend ends the script with its message and without a traceback.
     """
-    Path(snakemake.log[0]).parent.mkdir(parents=True, exist_ok=True)
-    handlers = [logging.FileHandler(snakemake.log[0], mode="w"), logging.StreamHandler(sys.stderr)]
+    handlers: list[logging.Handler] = [logging.StreamHandler(sys.stderr)]
+    if snakemake is not None:
+        Path(snakemake.log[0]).parent.mkdir(parents=True, exist_ok=True)
+        handlers.append(logging.FileHandler(snakemake.log[0], mode="w"))
     logging.basicConfig(level=logging.INFO, format="%(message)s", handlers=handlers, force=True)
     try:
         yield

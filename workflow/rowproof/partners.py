@@ -10,14 +10,18 @@ from rowproof.errors import ConfigError
 from rowproof.identities import identity, member_uri
 
 _HEX64 = re.compile(r"[0-9a-f]{64}")
+_IDENTITY = re.compile(r"[0-9a-f]{16}")
+_PREFIX = re.compile(r"[0-9a-f]{12,16}")
 
 
 class PartnerMember(BaseModel):
     """One member of a partner set.
 
-    A public member shows ``params`` (name to quoted text). A private member shows ``params_sha256`` and
-    ``identity`` instead. A scripted member without parameters is its class alone: its weights URI is null.
-    A member with a checkpoint names it in ``weights_uri`` and has no parameters.
+    A public member shows ``params`` (name to quoted text). A private member shows its ``identity`` instead and, where
+    it is known, ``params_sha256``, of which the identity must then follow; of a digest whose start alone is published
+    ``params_sha256_prefix`` holds that start, and the identity is taken as stated. A scripted member without
+    parameters is its class alone: its weights URI is null. A member with a checkpoint names it in ``weights_uri`` and
+    has no parameters.
     """
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
@@ -32,20 +36,31 @@ class PartnerMember(BaseModel):
     weights_uri: Annotated[str, Field(min_length=1)] | None = None
     params: dict[str, str] | None = None
     params_sha256: str | None = None
+    params_sha256_prefix: str | None = None
     identity: str | None = None
 
     @model_validator(mode="after")
     def _consistent(self) -> "PartnerMember":
         if self.split == "public":
-            if self.params is None or self.params_sha256 is not None or self.identity is not None:
-                raise ValueError("a public member must have params and neither params_sha256 nor identity")
+            withheld = (self.params_sha256, self.params_sha256_prefix, self.identity)
+            if self.params is None or withheld != (None, None, None):
+                raise ValueError("a public member must have params and neither a digest of them nor identity")
             if self.params and self.weights_uri is not None:
                 raise ValueError("a member must have params or weights_uri, found both")
             return self
         if self.params is not None or self.weights_uri is not None:
             raise ValueError("a private member must not show params or weights_uri")
-        if self.params_sha256 is None or not _HEX64.fullmatch(self.params_sha256):
-            raise ValueError(f"params_sha256 of a private member must be 64 hex digits, found {self.params_sha256!r}")
+        if self.identity is None or not _IDENTITY.fullmatch(self.identity):
+            raise ValueError(f"identity of a private member must be 16 hex digits, found {self.identity!r}")
+        prefix = self.params_sha256_prefix
+        if prefix is not None and not _PREFIX.fullmatch(prefix):
+            raise ValueError(f"params_sha256_prefix must be 12 to 16 hex digits, found {prefix!r}")
+        if self.params_sha256 is None:
+            return self
+        if not _HEX64.fullmatch(self.params_sha256):
+            raise ValueError(f"params_sha256 must be 64 hex digits, found {self.params_sha256!r}")
+        if prefix is not None:
+            raise ValueError("params_sha256 must stand alone, found its prefix beside it")
         expected = identity(self.class_name, self.seed, self.checkpoint_step, self.resolved_uri)
         if self.identity != expected:
             raise ValueError(f"identity must be {expected} for these fields, found {self.identity!r}")
@@ -53,13 +68,17 @@ class PartnerMember(BaseModel):
 
     @property
     def resolved_uri(self) -> str | None:
-        """The weights URI that enters the identity."""
+        """The weights URI that enters the identity; None also where a private member's digest is not known."""
         if self.params_sha256 is not None:
             return f"member://{self.class_name}/{self.params_sha256}"
         return member_uri(self.class_name, self.params) if self.params else self.weights_uri
 
     def seat(self) -> dict[str, Any]:
-        """The member as plain data for a row's setup; ``params`` is None when they are withheld."""
+        """The member as plain data for a row's setup; ``params`` is None when they are withheld.
+
+        A private member without ``params_sha256`` has its stated identity and no weights URI that it follows from.
+        """
+        stated = self.identity if self.params_sha256 is None else None
         return {
             "name": self.name,
             "class": self.class_name,
@@ -67,7 +86,7 @@ class PartnerMember(BaseModel):
             "checkpoint_step": self.checkpoint_step,
             "weights_uri": self.resolved_uri,
             "params": None if self.params is None else dict(self.params),
-            "identity": identity(self.class_name, self.seed, self.checkpoint_step, self.resolved_uri),
+            "identity": stated or identity(self.class_name, self.seed, self.checkpoint_step, self.resolved_uri),
         }
 
 

@@ -141,26 +141,43 @@ def compare(row: str, committed: Path, rebuilt: Path) -> Comparison:
     raise RowproofError(f"{row}: no comparison is defined for tier {tier!r}")
 
 
-def published_agreement(root: Path, row: str, rebuilt: Path) -> str | None:
-    """How the rebuilt records compare with the published facts of this row; None when none are shipped."""
-    from rowproof.evidence.facts import compare_with_facts, load_facts
+def published_agreement(root: Path, row: str, rebuilt: Path, tier: str) -> list[str]:
+    """How the rebuilt records compare with the published facts of this row, as lines; empty when none are shipped.
+
+    Below one line for the row stands a table by member, unless the tier is ``exact``. What cannot be compared is said
+    in the line: how near a row must come to the published one is the plan's business and decides nothing here.
+    """
+    from rowproof.evidence.facts import compare_with_facts, load_facts, member_lines
 
     board, _, name = row.rpartition("/")
     facts = load_facts(board, root).get(name)
     if facts is None:
-        return None
+        return []
     episodes = {path.name: path.read_bytes() for path in sorted(rebuilt.glob("episodes_seed*.jsonl"))}
-    found = compare_with_facts(facts, episodes)
-    return (
+    try:
+        found = compare_with_facts(facts, episodes)
+    except RecordError as error:
+        return [f"published row: cannot be compared: {error}"]
+    line = (
         f"published row: {found['files_identical']} of {found['files_total']} record files byte-identical, "
         f"{found['episodes_agree']} of {found['episodes_total']} episodes agree in success"
     )
+    return [line] if tier == "exact" else [line, *_aligned(member_lines(found["per_member"]))]
+
+
+def _aligned(lines: list[list[str]]) -> list[str]:
+    """Cells as columns: the first to the left, numbers to the right."""
+    widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
+    return [
+        "  ".join([line[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(line[1:], widths[1:], strict=True))])
+        for line in lines
+    ]
 
 
 def reproduce(
     root: Path, results: Path, rows: list[str], cores: int, keep: Path | None, write: Callable[[str], Any]
 ) -> bool:
-    """Rebuild ``rows`` and report one line per row; returns whether all match.
+    """Rebuild ``rows`` and report on each; returns whether all match the committed bundles.
 
     Args:
         root: the project.
@@ -188,7 +205,6 @@ def reproduce(
             good = good and comparison.match
             verdict = "match" if comparison.match else "DIFFERS"
             write(f"{verdict} {row} (tier {comparison.tier}): {comparison.detail}")
-            agreement = published_agreement(root, row, workdir / "results" / row)
-            if agreement:
-                write(f"      {agreement}")
+            for line in published_agreement(root, row, workdir / "results" / row, comparison.tier):
+                write(f"      {line}")
         return good

@@ -335,7 +335,7 @@ def _episode_states(scene, policy, partner, initial_state_seed, steps):
 
 def _mixed_episodes(roster, count):
     """Policies, members and initial states, mixed."""
-    members = roster.seats([member.name for member in roster.members])
+    members = roster.seats([member.name for member in roster.members if member.split == "public"])
     for index in range(count):
         yield POLICIES[index % len(POLICIES)], build_partner(members[index % len(members)]), 7 * index
 

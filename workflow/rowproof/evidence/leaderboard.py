@@ -12,7 +12,7 @@ from typing import Any
 
 from rowproof.errors import RowproofError
 from rowproof.evidence import admission
-from rowproof.evidence.facts import compare_with_facts, load_facts
+from rowproof.evidence.facts import channel_summary, compare_with_facts, load_facts, member_lines
 from rowproof.evidence.statistics import (
     BUNDLE_STREAM,
     HIERARCHICAL_STREAM,
@@ -22,7 +22,7 @@ from rowproof.evidence.statistics import (
 from rowproof.evidence.verify import verify_bundle
 from rowproof.hashing import sha256_hex
 from rowproof.layout import document_digest, episode_file
-from rowproof.records import decode, digest, encode_document, format_float
+from rowproof.records import decode, digest, encode_document, format_float, split_lines
 
 SCHEMA = "rowproof/leaderboard/1"
 DIGEST_DIGITS = 12
@@ -47,6 +47,10 @@ FLAG_NOTES = {
     "repeated-records": "two episodes from different starts agree in every decimal",
     "saturated": "every cell is 0 or every cell is 1, so the row cannot rank methods",
 }
+
+# Of the published channels whose names do not say them.
+CHANNEL_UNITS = {"force_peak": "N", "centroid_to_goal": "m", "n_steps": "control steps"}
+CHANNEL_FIGURES = ("p50", "p90", "mean")
 
 CSV_COLUMNS = (
     "board",
@@ -98,7 +102,7 @@ def render(
     rows = _read_rows(board, folder, root)
     facts = load_facts(board["board"], root)
     for entry in rows:
-        entry["published"] = _against_published(entry, facts.get(entry["row"]), folder)
+        entry["published"] = _against_published(entry, facts.get(entry["row"]), folder, board["tier"])
     board_digest = digest([[entry["row"], entry["row_digest"]] for entry in rows])
     files = {
         "leaderboard.csv": _csv(board["board"], rows),
@@ -237,12 +241,16 @@ def _entry(row: str, listed: Mapping[str, Any], document: Mapping[str, Any], row
 # --- Published facts -------------------------------------------------------------------------------------------------
 
 
-def _against_published(entry: Mapping[str, Any], facts: Any, folder: Path) -> dict[str, Any] | None:
-    """How a row compares with the published one; None when there is none."""
+def _against_published(entry: Mapping[str, Any], facts: Any, folder: Path, tier: str) -> dict[str, Any] | None:
+    """How a row compares with the published one; None when there is none.
+
+    Where digits may differ (any tier but ``exact``) it is also said by member and by channel.
+    """
     if facts is None:
         return None
     names = [episode_file(seed) for seed in entry["seed_schedule"]["seeds"]]
-    compared = compare_with_facts(facts, {name: (folder / entry["row"] / name).read_bytes() for name in names})
+    files = {name: (folder / entry["row"] / name).read_bytes() for name in names}
+    compared = compare_with_facts(facts, files)
     pooled, own = facts["pooled"], entry["summary"]
     pairs = {
         **{name: (pooled[name], own["published"][name]) for name in ("n_episodes", "success_mean", "success_iqm")},
@@ -252,11 +260,32 @@ def _against_published(entry: Mapping[str, Any], facts: Any, folder: Path) -> di
     }
     stress = pooled["force_peak_n"] if pooled["force_peak_n"]["n"] else None
     counts = ("episodes_agree", "episodes_total", "files_identical", "files_total")
+    details: dict[str, Any] = {}
+    if tier != "exact":
+        records = [decode(line, name) for name, data in files.items() for _, line in split_lines(data, name)]
+        details = {
+            "per_member": compared["per_member"],
+            "channels": _channels(stress, own["stress"], pooled["channels"], channel_summary(records)),
+        }
     return {
         "success_mean": pooled["success_mean"],
         **{name: compared[name] for name in counts},
         "summary_equal": all(digest(theirs) == digest(ours) for theirs, ours in pairs.values()),
         "stress_equal": digest(stress) == digest(own["stress"]),
+        **details,
+    }
+
+
+def _channels(
+    published_stress: Any, own_stress: Any, published: Mapping[str, Any], own: Mapping[str, Any]
+) -> dict[str, dict[str, list[float]]]:
+    """Channel -> figure -> [here, published], for all that both sides have."""
+    pairs = {name: (own[name], published[name]) for name in published if name in own}
+    if published_stress is not None and own_stress is not None:
+        pairs = {"force_peak": (own_stress, published_stress), **pairs}
+    return {
+        name: {key: [here[key], there[key]] for key in CHANNEL_FIGURES if key in here and key in there}
+        for name, (here, there) in pairs.items()
     }
 
 
@@ -360,6 +389,31 @@ def _published_table(rows: Iterable[Mapping[str, Any]]) -> str:
     return _table(header, lines)
 
 
+def _member_table(per_member: Mapping[str, Any]) -> str:
+    header, *lines = member_lines(per_member)
+    return _table(header, lines)
+
+
+def _channel_table(rows: Iterable[Mapping[str, Any]]) -> str:
+    lines = []
+    for entry in rows:
+        for name, figures in (entry["published"] or {}).get("channels", {}).items():
+            unit = CHANNEL_UNITS.get(name)
+            cells = [_deviation(*figures[key]) if key in figures else MISSING for key in CHANNEL_FIGURES]
+            lines.append([entry["row"], f"{name} ({unit})" if unit else name, *cells])
+    return _table(("Row", "Channel", *CHANNEL_FIGURES), lines)
+
+
+def _deviation(here: float, published: float) -> str:
+    """``here / published (relative difference)`` with four digits; no difference relative to zero is given."""
+    figures = f"{here:.4g} / {published:.4g}"
+    if published == 0:
+        return f"{figures} ({MISSING})"
+    # Adding zero takes the sign of a rounded -0.0 away.
+    percent = round(100 * (here - published) / abs(published), 1) + 0.0
+    return f"{figures} ({percent:+.1f} %)"
+
+
 def _footnotes(board: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> list[str]:
     # All rows are made under one plan, so these two hold for each of them.
     draws, root_seed = (rows[0]["summary"][name] for name in ("n_resamples", "root_seed"))
@@ -397,6 +451,15 @@ def _markdown(board: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], board
         parts += [f"**{entry['row']}**{': ' + about if about else ''}\n", _matrix_table(entry["summary"]["matrix"])]
     if any(entry["published"] is not None for entry in rows):
         parts += ["## Against the published row\n", _published_table(rows)]
+    detailed = [entry for entry in rows if "per_member" in (entry["published"] or {})]
+    for entry in detailed:
+        parts += [f"**{entry['row']}**, outcomes by member\n", _member_table(entry["published"]["per_member"])]
+    if detailed:
+        parts += [
+            "Measured quantities over all episodes of a row: here / published (relative difference). Names are those "
+            "of the records.\n",
+            _channel_table(detailed),
+        ]
     return "\n".join(parts).encode("utf-8")
 
 

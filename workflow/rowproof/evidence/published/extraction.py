@@ -7,7 +7,7 @@ from typing import Any
 import yaml
 
 from rowproof.errors import RowproofError
-from rowproof.evidence.facts import success_text
+from rowproof.evidence.facts import channel_summary, success_text
 from rowproof.evidence.published.bundle import check_bundle_fields
 from rowproof.evidence.published.catalogue import known_partner_sets
 from rowproof.evidence.published.files import published_root
@@ -30,6 +30,7 @@ HEADER = """\
 # read out of its result bundles, whose own digests were verified first. Generated; do not edit.
 # success: per episode file and member, character i is the member's i-th episode, 1 for success.
 # ci_bundle and ci_leaderboard: the same interval of the IQM under the two published random streams.
+# channels: every metadata field that is a float in all records of the row, in the unit of the field.
 """
 
 
@@ -98,6 +99,7 @@ def _pooled_summary(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "ci_leaderboard": [table.success_ci_low, table.success_ci_high],
         "per_partner": per_partner(records),
         "force_peak_n": stress_summary(records, successes_only=False),
+        "channels": channel_summary(records),
     }
 
 
