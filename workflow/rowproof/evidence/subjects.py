@@ -5,6 +5,7 @@ from pathlib import Path
 from rowproof.errors import RowproofError
 from rowproof.evidence.checks import CheckTable
 from rowproof.evidence.published import verify_admission, verify_published
+from rowproof.evidence.rendered import is_board, verify_board
 from rowproof.evidence.verify import is_bundle, verify_bundle
 from rowproof.layout import PROVENANCE
 
@@ -37,11 +38,12 @@ def verify_path(
     root = find_root(path.resolve()) or find_root(Path.cwd())
     if is_bundle(path):
         return [verify_bundle(path, root, allow_dirty)]
-    if (path / "admission_report.json").is_file():
+    board = is_board(path)
+    if (path / "admission_report.json").is_file() and not board:
         return [verify_admission(path, plans=plans, repo=repo, allow_dirty=allow_dirty)]
     if (path / "bundle.json").exists() or (path / "SHA256SUMS.txt").exists():
         return [verify_published(path, plans=plans, repo=repo, allow_dirty=allow_dirty)]
-    tables: list[CheckTable] = []
+    tables = [verify_board(path)] if board else []
     for child in sorted(path.iterdir()):
         if child.is_dir() and not child.is_symlink() and _holds_evidence(child):
             tables += verify_path(child, plans, repo, allow_dirty)
