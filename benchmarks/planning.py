@@ -23,8 +23,8 @@ ROOT = Path(__file__).resolve().parents[1]
 TARGET_S = 30.0
 REPOSITORY_TARGET_S = 5.0
 COPIED = ("Snakefile", "rules", "workflow", "config", "profiles", "resources", "requirements.lock", "envs")
-# (boards, rows of each, seeds): a row is three jobs and one for each seed.
-SHAPES = ((10, 10, 97), (25, 50, 5))
+# (boards, rows of each, seeds): a row is four jobs and one for each seed.
+SHAPES = ((10, 10, 96), (25, 50, 4))
 
 
 def copy_project(target: Path, results: bool) -> None:

@@ -3,7 +3,7 @@ for _board in LAUNCH.boards:
 
     rule:
         name:
-            f"leaderboard_{_board.board.replace('-', '_').replace('/', '_')}"
+            f"leaderboard_{rule_part(_board.board)}"
         input:
             state=_board.signal_path,
             recipe=ancient(_board.recipe_path),

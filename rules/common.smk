@@ -1,5 +1,6 @@
 # Every function of the workflow, and what it knows of boards and rows. No rules here.
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -64,6 +65,11 @@ def engine_file(path):
 def engine_files(wildcards):
     """Input function: what the engine of a row reads; checked by hash, so time stamps say nothing."""
     return ancient([engine_file(path) for path in row_of(wildcards).engine_files])
+
+
+def rule_part(name):
+    """A board or row as part of a rule's name; distinct ones stay distinct."""
+    return re.sub(r"\W", lambda found: "_" if found[0] == "-" else "__", name)
 
 
 def shard_of(wildcards):

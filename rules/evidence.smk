@@ -29,7 +29,7 @@ for _row in LAUNCH.rows:
 
     rule:
         name:
-            f"assemble_{_row.name.replace('/', '_').replace('-', '_')}"
+            f"assemble_{rule_part(_row.name)}"
         input:
             recipe=ancient(_row.recipe_path("bundle")),
             recipes=ancient([_row.recipe_path(stage) for stage in recipes.STAGES]),

@@ -68,9 +68,10 @@ class Run:
         return self
 
     def jobs(self) -> dict[str, Counter]:
-        """Row -> planned jobs of each stage rule (``row`` is the rule that writes the bundle).
+        """Row -> planned jobs of each stage rule (``row`` is the rule that moves the bundle into place).
 
-        A rendered board stands under its own name, with the rule ``leaderboard``. The sums are compared with the job
+        A rendered board stands under its own name, with the rule ``leaderboard``, and a rule that belongs to no row
+        under the rule's name. The sums are compared with the job
         table that snakemake prints, so no job can be overlooked.
         """
         planned: dict[str, Counter] = {}
@@ -83,13 +84,17 @@ class Run:
             if rule == "all" or rule.endswith("/"):
                 continue
             if rule.startswith("leaderboard_"):
-                planned.setdefault(rule.removeprefix("leaderboard_").replace("_", "-"), Counter())["leaderboard"] += 1
+                board = rule.removeprefix("leaderboard_").replace("__", "/").replace("_", "-")
+                planned.setdefault(board, Counter())["leaderboard"] += 1
+            elif rule.startswith("assemble_"):
+                row = rule.removeprefix("assemble_").replace("__", "/").replace("_", "-")
+                planned.setdefault(row, Counter())["assemble"] += 1
             elif rule.startswith("results/"):
                 name = rule.removeprefix("results/")
                 planned.setdefault(name, Counter())["row" if "/" in name else "board"] += 1
             else:
-                board, row = re.search(r"wildcards: board=([^,]+), row=([^,]+),", block).groups()
-                planned.setdefault(f"{board}/{row}", Counter())[rule] += 1
+                row = re.search(r"wildcards: board=([^,]+), row=([^,]+),", block)
+                planned.setdefault(f"{row[1]}/{row[2]}" if row else rule, Counter())[rule] += 1
         table = self.output.partition("\nJob stats:\n")[2].split("\n\n")[0].splitlines()[2:]
         stated = Counter({line.split()[0]: int(line.split()[1]) for line in table if not line.startswith("total")})
         assert listed == stated, f"{listed} listed, {stated} in the table\n{self.output[-4000:]}"
@@ -108,16 +113,24 @@ class Checkout:
 
     def snakemake(self, *args: str, env: Mapping[str, str] | None = None, cwd: Path | None = None) -> Run:
         """Call snakemake to the end; targets come first in ``args``."""
-        done = subprocess.run(
+        process = subprocess.Popen(
             self.command(*args),
             cwd=cwd or self.root,
             env=environment(self.home, env),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            timeout=TIMEOUT_S,
+            start_new_session=True,
         )
-        return Run(done.returncode, done.stdout.decode("utf-8", "replace"))
+        try:
+            output, _ = process.communicate(timeout=TIMEOUT_S)
+        except BaseException:
+            # Its jobs are processes of their own and would work on after the end of the test.
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            raise
+        return Run(process.returncode, output.decode("utf-8", "replace"))
 
     def dry_run(self, *targets: str) -> Run:
         """What snakemake would do."""
@@ -146,6 +159,8 @@ class Checkout:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
+            # A shell starts its background jobs with SIGINT ignored, and all that they start inherits it.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
         try:
             process.wait(delay_s)
@@ -201,7 +216,10 @@ class Checkout:
 
 
 def copy_working_tree(target: Path, home: Path) -> Checkout:
-    """A clone of this repository (with its history) plus one commit of what the working tree holds now."""
+    """A clone of this repository (with its history) plus one commit of what the working tree holds now.
+
+    A second commit leaves no boards but ``BOARDS``: the others take minutes and need files from the network.
+    """
     quiet = environment(home)
     subprocess.run(["git", "clone", "-q", str(ROOT), str(target)], env=quiet, check=True, capture_output=True)
     checkout = Checkout(target, home)
@@ -223,6 +241,11 @@ def copy_working_tree(target: Path, home: Path) -> Checkout:
         (target / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(source, target / name, follow_symlinks=False)
     checkout.commit()
+    config_path = target / "config/config.yaml"
+    config = yaml.safe_load(config_path.read_text())
+    config |= {"boards": list(BOARDS), "quick_rows": [row for row in config["quick_rows"] if row in ROWS]}
+    config_path.write_text(yaml.safe_dump(config, sort_keys=False, default_flow_style=None))
+    checkout.commit()
     return checkout
 
 
@@ -230,7 +253,9 @@ def shrink(checkout: Checkout, rows: Mapping[str, Iterable[str]], seeds: Iterabl
     """Cut boards, plans and resamples down, drop all results, and commit."""
     config_path = checkout.root / "config/config.yaml"
     config = yaml.safe_load(config_path.read_text())
-    config_path.write_text(yaml.safe_dump({**config, "boards": list(rows), "quick_rows": []}, sort_keys=False))
+    config_path.write_text(
+        yaml.safe_dump({**config, "boards": list(rows), "quick_rows": []}, sort_keys=False, default_flow_style=None)
+    )
     for name, kept in rows.items():
         board_path = checkout.root / f"config/boards/{name}.yaml"
         board = yaml.safe_load(board_path.read_text())

@@ -17,11 +17,11 @@ PUSH_PLAN = "config/plans/push-v1.yaml"
 HANDOVER_PLAN = "config/plans/handover-v1.yaml"
 HANDOVER_BOARD = "config/boards/handover-v1.yaml"
 
-WHOLE = Counter(specs=1, simulate=5, summarise=1, row=1)
-THREE_SEEDS = Counter(specs=1, simulate=3, summarise=1, row=1)
-# Records are taken over from the bundles, even in a fresh clone; summaries are cheap and made anew there.
-FROM_SUMMARY = Counter(summarise=1, row=1)
-BUNDLE_ONLY = Counter(row=1)
+WHOLE = Counter(specs=1, simulate=5, summarise=1, assemble=1, row=1)
+THREE_SEEDS = Counter(specs=1, simulate=3, summarise=1, assemble=1, row=1)
+# Records and summaries are taken over from the bundles, even in a fresh clone.
+FROM_SUMMARY = Counter(summarise=1, assemble=1, row=1)
+BUNDLE_ONLY = Counter(assemble=1, row=1)
 
 Edit = Callable[[Checkout], None]
 
@@ -63,8 +63,8 @@ REACHING: dict[str, tuple[Edit, tuple[str, ...], Counter]] = {
     "seeding_code": (replace(SEEDING_PY, '"utf-8"', '"utf8"'), ROWS, WHOLE),
     "statistics_code": (replace(STATISTICS_PY, "BAD_SEED_GAP = 0.25", "BAD_SEED_GAP = 0.35"), ROWS, FROM_SUMMARY),
     "script_code": (append("workflow/scripts/summarise.py", "UNUSED = 1\n"), ROWS, FROM_SUMMARY),
-    "bundle_code": (replace(BUNDLE_PY, 'f"snakemake {target}', 'f"snakemake  {target}'), ROWS, FROM_SUMMARY),
-    "plan_comment": (replace(HANDOVER_PLAN, "# Preregistration", "# Plan"), HANDOVER, FROM_SUMMARY),
+    "bundle_code": (replace(BUNDLE_PY, 'f"snakemake {target}', 'f"snakemake  {target}'), ROWS, BUNDLE_ONLY),
+    "plan_comment": (replace(HANDOVER_PLAN, "# Preregistration", "# Plan"), HANDOVER, BUNDLE_ONLY),
     "plan_resamples": (replace(HANDOVER_PLAN, "n_resamples: 2000", "n_resamples: 1000"), HANDOVER, FROM_SUMMARY),
     "plan_cell": (replace(PUSH_PLAN, "success_reward: -1.2", "success_reward: -1.25"), PUSH, WHOLE),
     "plan_seeds": (replace(PUSH_PLAN, "seeds: [0, 1, 2, 3, 4]", "seeds: [0, 1, 2]"), PUSH, THREE_SEEDS),
@@ -86,8 +86,8 @@ HARMLESS: dict[str, Edit] = {
     "shards": replace("config/config.yaml", "shard_by: seed", "shard_by: partner"),
 }
 
-# Real dry runs of the fast part: every stage that a change can enter at, on one and on both boards.
-FAST = ("partner_parameter", "statistics_code", "plan_seeds", "numpy_pin")
+# Real dry runs of the fast part: every kind of stage that a change can enter at, on one and on both boards.
+FAST = ("partner_parameter", "statistics_code", "plan_comment")
 
 
 def not_current(checkout: Checkout) -> set[str]:
@@ -119,7 +119,7 @@ def test_jobs_that_an_edit_asks_for(fresh, name):
 
 def test_with_intermediate_files_the_bundle_alone_is_made_anew(worked):
     REACHING["bundle_code"][0](worked)
-    assert worked.row_plan() == {row: BUNDLE_ONLY for row in ROWS}
+    assert worked.row_plan() == {row: BUNDLE_ONLY for row in SMALL_ROWS}
 
 
 def test_harmless_edits_ask_for_no_row(fresh):
@@ -157,6 +157,12 @@ REAL: dict[str, tuple[Edit, str, set[str]]] = {
         PUSH_ROW,
         {*IDENTITY, *EPISODES, "plan.yaml"},
     ),
+    # The file of the seed that is no longer evaluated goes away with the bundle that it belonged to.
+    "plan_seeds": (
+        replace(PUSH_PLAN, "  - 0\n  - 1\n", "  - 0\n"),
+        PUSH_ROW,
+        {*IDENTITY, "episodes_seed1.jsonl", "plan.yaml"},
+    ),
     "bundle_code": (append(BUNDLE_PY, "UNUSED = 1\n"), PUSH_ROW, IDENTITY),
     "statistics_code": (replace(STATISTICS_PY, "BAD_SEED_GAP = 0.25", "BAD_SEED_GAP = 0.35"), PUSH_ROW, IDENTITY),
 }
@@ -187,5 +193,6 @@ def test_git_shows_what_a_rebuild_changed_and_nothing_after_taking_it_back(fresh
     fresh_small.git("commit", "-q", "-m", "taken back")
     fresh_small.build(f"results/{row}").ok()
     assert fresh_small.files() == before
-    original = fresh_small.git("diff", "--name-only", "HEAD~3", "--").split()
+    fresh_small.git("add", "-A")
+    original = fresh_small.git("diff", "--cached", "--name-only", "HEAD~3", "--").split()
     assert set(original) <= {f"results/{row}/provenance.json"}

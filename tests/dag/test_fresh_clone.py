@@ -10,10 +10,12 @@ YEAR_S = 365 * 86400
 
 
 @pytest.mark.parametrize(
-    "target", [None, "results/handover-v1/b-stat", "results/handover-v1/b-stat/", "results/push-v1"]
+    "targets",
+    [(), ("results/handover-v1/b-stat", "results/handover-v1/b-rnd/", "results/push-v1", "results/handover-v1/")],
+    ids=["default", "named"],
 )
-def test_nothing_to_do_for(fresh, target):
-    run = fresh.dry_run(*([target] if target else []))
+def test_nothing_to_do_for(fresh, targets):
+    run = fresh.dry_run(*targets)
     assert run.nothing, run.output[-3000:]
     assert fresh.changed() == set(), "a dry run must leave the checkout clean"
 
@@ -38,8 +40,8 @@ TIMES = {
     "name",
     [
         "zero",
-        "work_newest",
         "results_newest",
+        pytest.param("work_newest", marks=pytest.mark.slow),
         pytest.param("sources_newest", marks=pytest.mark.slow),
         pytest.param("future", marks=pytest.mark.slow),
     ],

@@ -4,9 +4,10 @@ import base64
 import signal
 
 import pytest
+from rowproof.layout import bundle_files
 from rowproof.seeding import substream
 
-FAST, SLOW = 3, 20
+FAST, SLOW = 2, 20
 FAST_ROW = "push-v1/ref-script"
 
 
@@ -38,6 +39,20 @@ def test_one_row_after(small, small_build_s, empty_small, index):
 @pytest.mark.parametrize("index", range(SLOW))
 def test_whole_build_after(small, small_build_s, empty_small, index):
     check(small, empty_small, index, small_build_s)
+
+
+def test_a_kill_while_a_bundle_is_replaced_by_a_smaller_one(fresh_small):
+    """snakemake has removed the outputs of the row rule, and with them what vouched for the file of the old seed."""
+    target = f"results/{FAST_ROW}"
+    fresh_small.edit("config/plans/push-v1.yaml", "  - 0\n  - 1\n", "  - 0\n")
+    fresh_small.commit()
+    fresh_small.snakemake(target, "--cores", "1", "--until", "assemble_push_v1__ref_script").ok()
+    for path in (fresh_small.root / target).iterdir():
+        if path.name != "episodes_seed1.jsonl":
+            path.unlink()
+    fresh_small.build(target).ok()
+    assert {path.name for path in (fresh_small.root / target).iterdir()} == set(bundle_files([0]))
+    assert fresh_small.dry_run(target).nothing
 
 
 @pytest.mark.parametrize(

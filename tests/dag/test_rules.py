@@ -2,6 +2,7 @@
 
 import importlib.util
 import re
+import shutil
 import subprocess
 import sys
 
@@ -84,8 +85,21 @@ def test_default_profile_leaves_the_choice_to_the_user():
 
 
 def test_lint(unbuilt):
+    unbuilt.git("checkout", "-q", "HEAD~1")
     run = unbuilt.snakemake("--lint")
     assert run.code == 0, run.output
+
+
+def test_all_boards_of_the_repository_plan(unbuilt):
+    unbuilt.git("checkout", "-q", "HEAD~1")
+    shutil.rmtree(unbuilt.root / "results")
+    boards = yaml.safe_load((unbuilt.root / "config/config.yaml").read_text())["boards"]
+    planned = unbuilt.plan()
+    assert {name for name, jobs in planned.items() if jobs["leaderboard"]} == set(boards)
+    rows = {name: jobs for name, jobs in planned.items() if jobs["row"]}
+    assert {name.rpartition("/")[0] for name in rows} == set(boards)
+    for name, jobs in rows.items():
+        assert jobs["specs"] == jobs["summarise"] == jobs["assemble"] == 1 <= jobs["simulate"], name
 
 
 def test_snakefmt():

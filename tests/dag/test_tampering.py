@@ -101,6 +101,16 @@ def test_a_run_restores_the_bytes(fresh_small, damage: Callable[[Path], None], n
     assert fresh_small.dry_run(*rows).nothing
 
 
+def test_a_damaged_staged_bundle_is_assembled_anew(worked):
+    (staged,) = (worked.root / "work/rows" / ROW).glob("bundle-*/staged")
+    append(staged / "bundle.json")
+    shutil.rmtree(bundle(worked))
+    run = worked.build(f"results/{ROW}").ok()
+    assert run.jobs() == {ROW: {"assemble": 1, "row": 1}}
+    # Another assembly is told of in the provenance; the evidence is the same.
+    assert worked.changed() <= {f"results/{ROW}/provenance.json"}
+
+
 def test_a_stray_file_is_named_and_never_deleted(fresh_small):
     stray = bundle(fresh_small) / "notes.txt"
     stray.write_text("mine\n")

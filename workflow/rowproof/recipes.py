@@ -437,6 +437,20 @@ def _signal(
     os.utime(path, (now, now))
 
 
+def _still_superseded(signal: Path, folder: Path, expected: Iterable[str], cache: HashCache) -> dict[str, str]:
+    """What an earlier launch found superseded and did not come to remove: name -> SHA-256.
+
+    A run that ends while it replaces a bundle takes the digest list along that vouched for those files.
+    """
+    try:
+        earlier = decode(signal.read_bytes(), signal.name).get("superseded", {})
+    except (OSError, RecordError):
+        return {}
+    left = [name for name in earlier if name not in expected]
+    plain = (name for name in left if (folder / name).is_file() and not (folder / name).is_symlink())
+    return {name: earlier[name] for name in plain if cache.sha256(folder / name) == earlier[name]}
+
+
 def _adopt(plan: RowPlan, folder: Path, status: RowStatus, workdir: Path) -> None:
     """Take records and summary of a bundle whose recipes are the current ones, as far as its hashes vouch for them.
 
@@ -554,11 +568,12 @@ def _prepare_row(
             if not path.exists():
                 write_atomic(path, encode_document(status.recipes[stage]), durable=False)
         outputs = (workdir / file for file in plan.bundle)
-        superseded = status.recorded.superseded
-        _signal(workdir / plan.signal_path, plan.keys["bundle"], plan.state, outputs, plan.reasons, superseded)
+        signal, folder = workdir / plan.signal_path, workdir / "results" / plan.name
+        superseded = _still_superseded(signal, folder, bundle_files(plan.seeds), cache) | status.recorded.superseded
+        _signal(signal, plan.keys["bundle"], plan.state, outputs, plan.reasons, superseded)
         if plan.state != "current":
             _drop_damaged(workdir / plan.product("bundle", "staged"), plan, cache)
-            _adopt(plan, workdir / "results" / plan.name, status, workdir)
+            _adopt(plan, folder, status, workdir)
     return plan
 
 

@@ -33,7 +33,7 @@ def test_a_signal_is_seen_although_snakemake_remembers_its_content(tmp_path):
     signal, output = tmp_path / "state.json", tmp_path / "out.txt"
 
     def give(state):
-        _signal(signal, "key", state, ["damaged"] if state != "current" else [], [output])
+        _signal(signal, "key", state, [output], ["damaged"] if state != "current" else [], {})
 
     give("damaged")
     assert snakemake(tmp_path)
