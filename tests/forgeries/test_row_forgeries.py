@@ -125,7 +125,7 @@ class ForgedRow(Forged):
             meta["policy"] = {"name": setup["policy"], "identity": seats["policy"]["identity"]}
             meta["partners"] = {member["name"]: member["identity"] for member in setup["members"]}
         if "blob" not in keep:
-            recipes["bundle"]["plan"]["blob"] = git_blob(self.read("plan.yaml"))
+            recipes["specs"]["plan"]["blob"] = git_blob(self.read("plan.yaml"))
         if "chain" not in keep:
             upstream: dict[str, str] = {}
             for stage, recipe in recipes.items():
@@ -136,7 +136,8 @@ class ForgedRow(Forged):
             last = recipes["bundle"]
             meta["row_key"] = digest(last)
             meta["stage_keys"] = {stage: digest(recipe) for stage, recipe in recipes.items()}
-            meta |= {key: last[key] for key in ("board", "row", "engine", "tier", "plan")}
+            meta |= {key: last[key] for key in ("board", "row", "engine", "tier")}
+            meta["plan"] = recipes["specs"]["plan"]
             meta["task"] = setup["task"]
             self.write("REPRO.txt", f"snakemake results/{meta['board']}/{meta['row']}\n".encode())
         if "schedule" not in keep:
@@ -944,25 +945,25 @@ def plan_too_deep(f):
 
 @caught_by("plan:row")
 def plan_blob_edited(f):
-    f.edit_recipes(lambda recipes: recipes["bundle"]["plan"].update(blob="0" * 40))
+    f.edit_recipes(lambda recipes: recipes["specs"]["plan"].update(blob="0" * 40))
     f.reseal(keep=["blob"])
 
 
 @caught_by("plan:project")
 def plan_path_elsewhere(f):
-    f.edit_recipes(lambda recipes: recipes["bundle"]["plan"].update(path="config/plans/../plans/handover-v1.yaml"))
+    f.edit_recipes(lambda recipes: recipes["specs"]["plan"].update(path="config/plans/../plans/handover-v1.yaml"))
     f.reseal()
 
 
 @caught_by("plan:project", "history:plan")
 def plan_path_of_another_file(f):
-    f.edit_recipes(lambda recipes: recipes["bundle"]["plan"].update(path="config/plans/push-v1.yaml"))
+    f.edit_recipes(lambda recipes: recipes["specs"]["plan"].update(path="config/plans/push-v1.yaml"))
     f.reseal()
 
 
 @caught_by("bundle:schema", "recipe:schema", "plan:row", "plan:project", "history:plan")
 def plan_reference_null(f):
-    f.edit_recipes(lambda recipes: recipes["bundle"].update(plan=None))
+    f.edit_recipes(lambda recipes: recipes["specs"].update(plan=None))
     f.reseal(keep=["blob"])
 
 
@@ -1298,7 +1299,7 @@ def unknown_key_in_a_recipe(f):
 
 @caught_by("recipe:schema")
 def unknown_key_beside_the_plan(f):
-    f.edit_recipes(lambda recipes: recipes["bundle"]["plan"].update(tag="prereg"))
+    f.edit_recipes(lambda recipes: recipes["specs"]["plan"].update(tag="prereg"))
     f.reseal()
 
 

@@ -65,8 +65,10 @@ def row_recipes(setup: BoardSetup, row: str, root: Path, cache: HashCache, pins:
     """The recipes of all stages of one row: stage -> recipe, in the order of ``STAGES``."""
     data = setup.row_setup(row)
     board = setup.board
+    plan = {"path": setup.plan_path, "blob": git.blob_id(setup.plan_bytes)}
     own: dict[str, dict[str, Any]] = {
-        "specs": {"producer": setup.engine.specs_module, "setup": data},
+        # Of everything that is preregistered, episodes come last: another plan, be it by a comment, asks for new ones.
+        "specs": {"plan": plan, "producer": setup.engine.specs_module, "setup": data},
         "simulate": {"producer": setup.engine.simulate_module, "setup": data},
         "summary": {"statistics": setup.plan.statistics.model_dump(), "partners": setup.plan.partners_of(row)},
         "bundle": {
@@ -74,7 +76,6 @@ def row_recipes(setup: BoardSetup, row: str, root: Path, cache: HashCache, pins:
             "row": row,
             "engine": board.engine,
             "tier": board.tier,
-            "plan": {"path": setup.plan_path, "blob": git.blob_id(setup.plan_bytes)},
         },
     }
     recipes: dict[str, Any] = {}
@@ -171,9 +172,12 @@ class RowPlan:
         return [self.product(stage, {"specs": "specs.jsonl", "summary": "summary.json"}[stage])]
 
     @property
-    def staged(self) -> list[str]:
-        """The files of the verified bundle before it is moved into place, in the order of ``bundle``."""
-        return [self.product("bundle", f"staged/{file}") for file in bundle_files(self.seeds)]
+    def staged(self) -> str:
+        """The digest list of the verified bundle before it is moved into place; the other files lie beside it.
+
+        It is written last and stands for all of them, since the graph would double if each were named.
+        """
+        return self.product("bundle", f"staged/{SUMS}")
 
     @property
     def bundle(self) -> list[str]:

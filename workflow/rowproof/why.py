@@ -49,7 +49,7 @@ def source_file(change: Change, status: RowStatus) -> str:
         return f"config/partners/ (partner set of board {board})"
     if change.item in ("engine", "tier", "board", "row"):
         return f"config/boards/{board}.yaml"
-    return str(status.recipes["bundle"]["plan"]["path"])
+    return str(status.recipes["specs"]["plan"]["path"])
 
 
 def explain(root: Path, workdir: Path, rows: list[str]) -> list[dict[str, Any]]:

@@ -1,5 +1,6 @@
 """Assemble the bundle of a row under work/ and verify it there."""
 
+import shutil
 from pathlib import Path
 
 from rowproof.evidence.bundle import build, build_provenance, kept_provenance, split_episodes
@@ -10,9 +11,9 @@ from rowproof.layout import PROVENANCE
 from rowproof.records import decode, split_lines
 
 with job(snakemake, "workflow/scripts/assemble.py") as current:
-    plan_path = current.recipe["plan"]["path"]
-    check_gate(current.root, plan_path, current.recipe["plan"]["blob"])
-    recipes = [decode(Path(path).read_bytes(), path) for path in snakemake.input.recipes]
+    recipes = {r["stage"]: r for r in (decode(Path(path).read_bytes(), path) for path in snakemake.input.recipes)}
+    planned = recipes["specs"]["plan"]
+    check_gate(current.root, planned["path"], planned["blob"])
     specs_data, jobs = read_product(snakemake.input.specs)
     specs = [decode(line, f"specs:{number}") for number, line in split_lines(specs_data, "specs")]
     shards = {}
@@ -21,14 +22,17 @@ with job(snakemake, "workflow/scripts/assemble.py") as current:
         jobs += [entry for entry in entries if entry not in jobs]
     summary, entries = read_product(snakemake.input.summary)
     jobs += entries
-    plan = (current.root / plan_path).read_bytes()
-    files = build(
-        {recipe["stage"]: recipe for recipe in recipes}, plan, split_episodes(shards, specs), decode(summary, "summary")
-    )
+    plan = (current.root / planned["path"]).read_bytes()
+    files = build(recipes, plan, split_episodes(shards, specs), decode(summary, "summary"))
     staged = Path(snakemake.output[0]).parent
     provenance = build_provenance(files["bundle.json"], [*jobs, current.entry()])
     files[PROVENANCE] = kept_provenance(staged.parent / PROVENANCE, files["bundle.json"]) or provenance
+    # Nothing stands under the final name before it is verified, not even when the process is killed.
+    unverified = staged.with_name("unverified")
+    shutil.rmtree(unverified, ignore_errors=True)
     for name, data in files.items():
-        write_atomic(staged / name, data)
-    require_verified(staged, current.root)
+        write_atomic(unverified / name, data)
+    require_verified(unverified, current.root)
+    shutil.rmtree(staged, ignore_errors=True)
+    unverified.rename(staged)
     log.info("%s: %d files", current.recipe["row"], len(files))

@@ -4,9 +4,24 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from rowproof.errors import ConfigError
-from rowproof.records import encode_line
+from rowproof.records import Kinds, encode_line
 
 EPISODES_PER_SEED_BLOCK = 1000
+
+
+def record_schema(force: type) -> dict[str, Kinds]:
+    """Keys and types of an episode record, in the published order; ``force`` is the type of the stress channel."""
+    return {
+        "seed": (int,),
+        "episode_idx": (int,),
+        "initial_state_seed": (int,),
+        "success": (bool,),
+        "constraint_violation_peak": (float,),
+        "fallback_fired": (int,),
+        "force_peak": (force,),
+        "metadata": (dict,),
+    }
+
 
 # The initial state seed of an episode, by the name of the rule that a plan preregisters.
 INITIAL_STATES: dict[str, Callable[[int, int], int]] = {

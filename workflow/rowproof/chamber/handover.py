@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from rowproof.chamber.cells import parse_cell
-from rowproof.chamber.grid import differences
+from rowproof.chamber.grid import differences, record_schema
 from rowproof.chamber.handover_cell import HandoverCell
 from rowproof.errors import ConfigError, RecordError
 from rowproof.records import Kinds, check_fields
@@ -270,16 +270,7 @@ def run_episode(cell: HandoverCell, presenter: Presenter, ego: Ego, initial_stat
 
 # ---- records ---------------------------------------------------------------------------------------------------
 
-RECORD_SCHEMA: dict[str, Kinds] = {
-    "seed": (int,),
-    "episode_idx": (int,),
-    "initial_state_seed": (int,),
-    "success": (bool,),
-    "constraint_violation_peak": (float,),
-    "fallback_fired": (int,),
-    "force_peak": (float,),
-    "metadata": (dict,),
-}
+RECORD_SCHEMA = record_schema(float)
 METADATA_SCHEMA: dict[str, Kinds] = {
     "condition": (str,),
     "policy": (str,),

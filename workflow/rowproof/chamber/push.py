@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from rowproof.chamber.cells import parse_cell
-from rowproof.chamber.grid import differences
+from rowproof.chamber.grid import differences, record_schema
 from rowproof.chamber.push_cell import PushCell
 from rowproof.errors import ConfigError, RecordError
 from rowproof.records import NULL, Kinds, check_fields
@@ -147,16 +147,7 @@ def build_partner(member: Mapping[str, Any]) -> Action:
     return scripted_heuristic
 
 
-RECORD_SCHEMA: dict[str, Kinds] = {
-    "seed": (int,),
-    "episode_idx": (int,),
-    "initial_state_seed": (int,),
-    "success": (bool,),
-    "constraint_violation_peak": (float,),
-    "fallback_fired": (int,),
-    "force_peak": (NULL,),
-    "metadata": (dict,),
-}
+RECORD_SCHEMA = record_schema(NULL)
 METADATA_SCHEMA: dict[str, Kinds] = {
     "condition": (str,),
     "member": (str,),

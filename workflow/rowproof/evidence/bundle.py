@@ -71,7 +71,7 @@ def build(
         "tier": last["tier"],
         "row_key": digest(last),
         "stage_keys": {stage: digest(recipe) for stage, recipe in recipes.items()},
-        "plan": last["plan"],
+        "plan": recipes["specs"]["plan"],
         "policy": {"name": setup["policy"], "identity": seats["policy"]["identity"]},
         "partners": {member["name"]: member["identity"] for member in setup["members"]},
         "seed_schedule": {

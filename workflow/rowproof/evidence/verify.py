@@ -79,10 +79,10 @@ _PRODUCED = {"producer": (str,), "setup": (dict,)}
 RECIPE_FIELDS = {
     stage: {"stage": (str,), **own, "code": (dict,), "pins": (dict,), "upstream": (dict,)}
     for stage, own in {
-        "specs": _PRODUCED,
+        "specs": {"plan": (dict,), **_PRODUCED},
         "simulate": _PRODUCED,
         "summary": {"statistics": (dict,), "partners": (list,)},
-        "bundle": {"board": (str,), "row": (str,), "engine": (str,), "tier": (str,), "plan": (dict,)},
+        "bundle": {"board": (str,), "row": (str,), "engine": (str,), "tier": (str,)},
     }.items()
 }
 
@@ -244,7 +244,7 @@ class _Checker:
         with self.table.guard("recipe:schema", must):
             for stage in STAGES:
                 check_fields(recipes[stage], RECIPE_FIELDS[stage], f"recipe.json: {stage}")
-            check_fields(recipes["bundle"]["plan"], PLAN_FIELDS, "recipe.json: bundle: plan")
+            check_fields(recipes["specs"]["plan"], PLAN_FIELDS, "recipe.json: specs: plan")
             self.table.add("recipe:schema", True, must, f"{len(recipes)} stages")
         must = "recipe.json holds all stages in order, each with the keys of the one before it"
         with self.table.guard("recipe:chain", must):
@@ -273,7 +273,7 @@ class _Checker:
                 "task": (document["task"], self.plan.task),
                 "engine": (document["engine"], last["engine"]),
                 "tier": (document["tier"], last["tier"]),
-                "plan": (encode_line(document["plan"]), encode_line(last["plan"])),
+                "plan": (encode_line(document["plan"]), encode_line(recipes["specs"]["plan"])),
                 "blob": (document["plan"].get("blob"), blob),
                 "policy": (document["policy"].get("name"), planned.policy if planned else "(row not in plan)"),
                 "producers": (

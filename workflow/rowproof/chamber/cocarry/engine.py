@@ -12,22 +12,13 @@ from rowproof.chamber.cocarry.partners import Player, build_partner
 from rowproof.chamber.cocarry.progress import Progress
 from rowproof.chamber.cocarry.runner import Runner
 from rowproof.chamber.cocarry_cell import CocarryCell
-from rowproof.chamber.grid import differences
+from rowproof.chamber.grid import differences, record_schema
 from rowproof.errors import RecordError
 from rowproof.records import Kinds, check_fields
 
 __all__ = ["METADATA_SCHEMA", "POLICIES", "RECORD_SCHEMA", "check_record", "simulate"]
 
-RECORD_SCHEMA: dict[str, Kinds] = {
-    "seed": (int,),
-    "episode_idx": (int,),
-    "initial_state_seed": (int,),
-    "success": (bool,),
-    "constraint_violation_peak": (float,),
-    "fallback_fired": (int,),
-    "force_peak": (float,),
-    "metadata": (dict,),
-}
+RECORD_SCHEMA = record_schema(float)
 METADATA_SCHEMA: dict[str, Kinds] = {
     "condition": (str,),
     "policy": (str,),
