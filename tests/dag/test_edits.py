@@ -64,8 +64,8 @@ REACHING: dict[str, tuple[Edit, tuple[str, ...], Counter]] = {
     "statistics_code": (replace(STATISTICS_PY, "BAD_SEED_GAP = 0.25", "BAD_SEED_GAP = 0.35"), ROWS, FROM_SUMMARY),
     "script_code": (append("workflow/scripts/summarise.py", "UNUSED = 1\n"), ROWS, FROM_SUMMARY),
     "bundle_code": (replace(BUNDLE_PY, 'f"snakemake {target}', 'f"snakemake  {target}'), ROWS, BUNDLE_ONLY),
-    "plan_comment": (replace(HANDOVER_PLAN, "# Preregistration", "# Plan"), HANDOVER, BUNDLE_ONLY),
-    "plan_resamples": (replace(HANDOVER_PLAN, "n_resamples: 2000", "n_resamples: 1000"), HANDOVER, FROM_SUMMARY),
+    "plan_comment": (replace(HANDOVER_PLAN, "# Preregistration", "# Plan"), HANDOVER, WHOLE),
+    "plan_resamples": (replace(HANDOVER_PLAN, "n_resamples: 2000", "n_resamples: 1000"), HANDOVER, WHOLE),
     "plan_cell": (replace(PUSH_PLAN, "success_reward: -1.2", "success_reward: -1.25"), PUSH, WHOLE),
     "plan_seeds": (replace(PUSH_PLAN, "seeds: [0, 1, 2, 3, 4]", "seeds: [0, 1, 2]"), PUSH, THREE_SEEDS),
     "numpy_pin": (replace("requirements.lock", "numpy==", "numpy==1"), ROWS, WHOLE),
@@ -87,7 +87,7 @@ HARMLESS: dict[str, Edit] = {
 }
 
 # Real dry runs of the fast part: every kind of stage that a change can enter at, on one and on both boards.
-FAST = ("partner_parameter", "statistics_code", "plan_comment")
+FAST = ("partner_parameter", "statistics_code", "bundle_code")
 
 
 def not_current(checkout: Checkout) -> set[str]:
