@@ -47,7 +47,7 @@ def test_a_refused_plan_edit_leaves_the_committed_bundle_alone(fresh_small):
     fresh_small.edit(PLAN, "decision_rules:", "# a remark\ndecision_rules:")
     run = fresh_small.build(f"results/{ROW}")
     assert run.code != 0
-    assert f"the plan {PLAN} must be as committed" in fresh_small.log("assemble")
+    assert f"the plan {PLAN} must be as committed" in fresh_small.log("specs")
     assert {path for path in fresh_small.changed() if path.startswith("results/")} == set()
 
 

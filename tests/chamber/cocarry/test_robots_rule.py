@@ -12,6 +12,9 @@ from rowproof.recipes import prepare
 MESH = "franka_description/meshes/collision/link5.stl"
 PIP = """\
 import pathlib, sys
+
+# Real runs of snakemake on the whole repository, about 20 s.
+pytestmark = pytest.mark.slow
 pathlib.Path(__file__).with_name("called").write_text(" ".join(sys.argv))
 sys.exit("no network in this test")
 """
