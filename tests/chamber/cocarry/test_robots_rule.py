@@ -9,12 +9,12 @@ from helpers import ROOT
 from rowproof.chamber.cocarry.robot_files import ROBOT_FILES, ROBOT_FOLDER
 from rowproof.recipes import prepare
 
+# Real runs of snakemake on the whole repository, about 20 s.
+pytestmark = pytest.mark.slow
+
 MESH = "franka_description/meshes/collision/link5.stl"
 PIP = """\
 import pathlib, sys
-
-# Real runs of snakemake on the whole repository, about 20 s.
-pytestmark = pytest.mark.slow
 pathlib.Path(__file__).with_name("called").write_text(" ".join(sys.argv))
 sys.exit("no network in this test")
 """
