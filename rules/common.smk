@@ -1,4 +1,5 @@
 # Every function of the workflow, and what it knows of boards and rows. No rules here.
+import gc
 import os
 import re
 import sys
@@ -6,6 +7,9 @@ from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
 from snakemake.logging import logger
+
+# The graph of a large plan is millions of objects that live to the end: looking for garbage among them finds none.
+gc.set_threshold(200_000, 50, 1000)
 
 ROOT = Path(workflow.basedir).resolve()
 sys.path.insert(0, str(ROOT / "workflow"))
