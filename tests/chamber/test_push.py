@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 import yaml
 from helpers import ROOT
+from rowproof.boards import load_board
 from rowproof.chamber import push
 from rowproof.chamber.grid import specs
 from rowproof.chamber.push_cell import PushCell
 from rowproof.errors import ConfigError
+from rowproof.evidence.statistics import row_summary
 from rowproof.partners import PartnerSet
 from rowproof.records import encode_lines
 from rowproof.seeding import substream
@@ -333,3 +335,10 @@ def test_engines_import_without_gymnasium_and_yaml():
         "import rowproof.chamber.handover, rowproof.chamber.push, rowproof.partners"
     )
     subprocess.run([sys.executable, "-c", code], check=True, env={"PYTHONPATH": str(ROOT / "workflow")})
+
+
+def test_ten_random_episodes_give_the_published_summary():
+    setup = load_board(ROOT, "push-v1").row_setup("b-rnd") | {"seeds": [0, 1], "episodes_per_partner": 5}
+    published = row_summary(list(push.simulate(setup, specs(setup))))["published"]
+    assert f"{published['success_iqm']:.3f}" == "0.667"
+    assert published["success_iqm_ci_bundle_stream"] == [0.0, 1.0]
