@@ -5,7 +5,6 @@ rule summarise:
         records=lambda wildcards: ancient(shard_files(row_of(wildcards))),
     output:
         summary="work/rows/{board}/{row}/summary-{key}/summary.json",
-        job="work/rows/{board}/{row}/summary-{key}/summary.job.json",
     log:
         "logs/summarise/{board}/{row}/{key}.log",
     localrule: True

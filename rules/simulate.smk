@@ -6,7 +6,6 @@ rule simulate:
         files=engine_files,
     output:
         records="work/rows/{board}/{row}/simulate-{key}/{shard}.jsonl",
-        job="work/rows/{board}/{row}/simulate-{key}/{shard}.job.json",
     log:
         "logs/simulate/{board}/{row}/{key}/{shard}.log",
     benchmark:

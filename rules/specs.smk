@@ -4,7 +4,6 @@ rule specs:
         recipe=recipe_of("specs"),
     output:
         specs="work/rows/{board}/{row}/specs-{key}/specs.jsonl",
-        job="work/rows/{board}/{row}/specs-{key}/specs.job.json",
     log:
         "logs/specs/{board}/{row}/{key}.log",
     localrule: True
