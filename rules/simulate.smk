@@ -1,4 +1,5 @@
 # One shard of a row's episodes: a seed, or a seed with one partner, or the whole row (config: shard_by).
+# Beside every product its script leaves who made it (*.job.json), undeclared, to keep the graph of a large plan small.
 rule simulate:
     input:
         recipe=recipe_of("simulate"),

@@ -25,13 +25,12 @@ def blob_id(data: bytes) -> str:
     return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
 
 
-def _call(repo: Path, *args: str, stdin: bytes | None = None, foreign: bool = False) -> tuple[int, bytes, str]:
+def _call(repo: Path, *args: str, foreign: bool = False) -> tuple[int, bytes, str]:
     """Exit code, standard output and first line of complaint of ``git -C repo args``.
 
     Args:
         repo: a folder of the repository.
         args: the command; what comes from evidence must stand behind ``--end-of-options`` or a fixed prefix.
-        stdin: given to git.
         foreign: the repository may belong to another user (usual in containers) and is not trusted. Only object
             look-ups may be asked then, none of which executes anything that the repository configures.
 
@@ -54,7 +53,7 @@ def _call(repo: Path, *args: str, stdin: bytes | None = None, foreign: bool = Fa
     try:
         done = subprocess.run(
             ["git", "-C", os.fspath(repo), *settings, *args],
-            input=stdin,
+            stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=TIMEOUT_S,
             env=environment,
@@ -68,10 +67,10 @@ def _call(repo: Path, *args: str, stdin: bytes | None = None, foreign: bool = Fa
     return done.returncode, done.stdout, complaint[0] if complaint else f"exit {done.returncode}"
 
 
-def run(repo: Path, *args: str, stdin: bytes | None = None) -> bytes | None:
+def run(repo: Path, *args: str) -> bytes | None:
     """Standard output of ``git -C repo args``; None when git fails, is missing or takes too long."""
     try:
-        code, out, _ = _call(repo, *args, stdin=stdin)
+        code, out, _ = _call(repo, *args)
     except (HistoryGap, ValueError):
         return None
     return out if code == 0 else None

@@ -525,13 +525,12 @@ def prepare(root: Path, workdir: Path, touch: bool = True) -> Launch:
     cache = HashCache(workdir / "work" / "cache" / "hashes.json" if touch else None)
     tree = git.tree_state(root)
     rows, boards = [], []
-    for name, setup in setups.items():
+    for setup in setups.values():
         own = [
             _prepare_row(config, setup, row, root, workdir, cache, pins, tree.dirty, touch) for row in setup.board.rows
         ]
         rows += own
         boards.append(_prepare_board(setup, own, root, workdir, cache, pins, touch))
-        assert name == setup.board.board
     if touch:
         cache.save()
     return Launch(str(root), tree.commit, tree.dirty, tuple(rows), tuple(boards))
