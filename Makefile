@@ -28,7 +28,7 @@ check: .venv/dev.stamp
 generate: .venv/base.stamp  ## rewrite JSON schemas and the generated part of README.md
 	$(BIN)/rowproof generate
 
-results: .venv/base.stamp  ## bring all rows and boards up to date
+results: .venv/dev.stamp  ## bring all rows and boards up to date
 	$(BIN)/snakemake --cores all
 
 clean:  ## remove intermediate files; committed results stay

@@ -71,6 +71,21 @@ def engine_files(wildcards):
     return ancient([engine_file(path) for path in row_of(wildcards).engine_files])
 
 
+def trainings_of(wildcards):
+    """Input function: the document of one training, which names its checkpoints."""
+    return ancient(row_of(wildcards).product("train", f"seed{wildcards.seed}.json"))
+
+
+def selections_of(wildcards):
+    """Input function: which checkpoints play the seeds of a shard; none for policies that are not learned."""
+    return ancient(row_of(wildcards).selections(shard_of(wildcards).seeds))
+
+
+def checkpoints_of(wildcards):
+    """Input function: these checkpoints, in the same order."""
+    return ancient(row_of(wildcards).checkpoints(shard_of(wildcards).seeds))
+
+
 def rule_part(name):
     """A board or row as part of a rule's name; distinct ones stay distinct."""
     return re.sub(r"\W", lambda found: "_" if found[0] == "-" else "__", name)
@@ -110,3 +125,4 @@ wildcard_constraints:
     row="|".join(sorted({row.row for row in LAUNCH.rows})),
     key="[0-9a-f]{16}(-dirty)?",
     shard="[a-z0-9_-]+",
+    seed="[0-9]+",

@@ -31,8 +31,11 @@ for _row in LAUNCH.rows:
             f"assemble_{rule_part(_row.name)}"
         input:
             recipe=ancient(_row.recipe_path("bundle")),
-            recipes=ancient([_row.recipe_path(stage) for stage in recipes.STAGES]),
+            recipes=ancient([_row.recipe_path(stage) for stage in _row.keys]),
             specs=ancient(_row.product("specs", "specs.jsonl")),
+            trainings=ancient(_row.trainings),
+            evidence=ancient(_row.selections(_row.seeds)),
+            checkpoints=ancient(_row.checkpoints(_row.seeds)),
             records=ancient(shard_files(_row)),
             summary=ancient(_row.product("summary", "summary.json")),
         output:

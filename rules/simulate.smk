@@ -4,6 +4,8 @@ rule simulate:
     input:
         recipe=recipe_of("simulate"),
         specs=product_of("specs", "specs.jsonl"),
+        selections=selections_of,
+        checkpoints=checkpoints_of,
         files=engine_files,
     output:
         records="work/rows/{board}/{row}/simulate-{key}/{shard}.jsonl",

@@ -1,7 +1,7 @@
 """Boards, plans and partner sets: the typed models of ``config/`` and how they refer to one another."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 
 from rowproof.errors import ConfigError
 from rowproof.families import Engine, engines
+from rowproof.identities import identity
 from rowproof.partners import PartnerSet
 from rowproof.strict_yaml import Document, Key, load, validate
 
@@ -83,11 +84,28 @@ class PlanRow(Strict):
     policy: Identifier
     partners: list[Identifier] | None = Field(None, min_length=1, description="instead of the grid's partners")
     cell: dict[str, Any] = Field(default_factory=dict, description="task parameters other than the plan's")
+    training: Name | None = Field(None, description="how a learned policy is trained: config/training/<training>.yaml")
+    pair: bool = Field(False, description="whether the only partner is the one that the ego was trained with")
 
     @field_validator("partners")
     @classmethod
     def _distinct(cls, names: list[str] | None) -> list[str] | None:
         return None if names is None else _unique(names)
+
+
+class SelectionPlan(Strict):
+    """How one of a training's checkpoints is chosen, before any evaluation and apart from it.
+
+    A checkpoint scores one point per episode that succeeds within the limits. The highest score wins, the earliest
+    checkpoint among equals.
+    """
+
+    partner: Identifier = Field(description="a public member that no row is evaluated with")
+    seeds: list[Seed] = Field(min_length=1, description="seeds that no row is evaluated with")
+    episodes_per_seed: Annotated[int, Field(ge=1, le=1000)]
+    limits: dict[Identifier, float] = Field(description="largest value of a measurement, by its name in a record")
+
+    _distinct = field_validator("seeds")(_unique)
 
 
 class AdmissionPlan(Strict):
@@ -104,6 +122,18 @@ class AdmissionPlan(Strict):
     a3: Name = Field(description="row of the blind ego, paired with a1")
 
 
+# The seat of a partner that was trained together with the ego; its weights are in the ego's checkpoint.
+PAIR: dict[str, Any] = {
+    "name": "own_partner",
+    "class": "trained_pair",
+    "seed": 0,
+    "checkpoint_step": None,
+    "weights_uri": None,
+    "params": {},
+    "identity": identity("trained_pair", 0, None, None),
+}
+
+
 class Plan(Strict):
     """A preregistration: fixed by a commit before the first episode of the rows it lists."""
 
@@ -118,9 +148,12 @@ class Plan(Strict):
     decision_rules: str
     notes: str = ""
     admission: AdmissionPlan | None = None
+    selection: SelectionPlan | None = Field(None, description="for plans with learned rows")
 
     def partners_of(self, row: str) -> list[str]:
         """The partners that a row plays with, in roster order."""
+        if self.rows[row].pair:
+            return [PAIR["name"]]
         own = self.rows[row].partners
         return list(self.grid.partners if own is None else own)
 
@@ -162,10 +195,19 @@ class BoardSetup:
     plan_bytes: bytes
     partner_set: PartnerSet
     engine: Engine
+    trainings: dict[str, BaseModel] = field(default_factory=dict)
 
     def row_setup(self, row: str) -> dict[str, Any]:
         """All plain data that determines the episodes of ``row`` (the ``setup`` of its recipes)."""
         return row_setup(self.plan, row, self.partner_set, self.engine)
+
+    def training_setup(self, row: str) -> dict[str, Any]:
+        """All plain data that determines the trainings of a learned row, but for their seeds."""
+        return training_setup(self.plan, row, self.trainings[row], self.engine)
+
+    def selection_setup(self, row: str) -> dict[str, Any]:
+        """All plain data that determines which checkpoint of a training is chosen."""
+        return selection_setup(self.plan, row, self.partner_set, self.engine)
 
 
 def row_setup(plan: Plan, row: str, partner_set: PartnerSet, engine: Engine) -> dict[str, Any]:
@@ -178,8 +220,31 @@ def row_setup(plan: Plan, row: str, partner_set: PartnerSet, engine: Engine) -> 
         "root_seed": plan.grid.root_seed,
         "initial_state": plan.grid.initial_state,
         "partner_set": partner_set.label,
-        "members": partner_set.seats(plan.partners_of(row)),
+        "members": [dict(PAIR)] if plan.rows[row].pair else partner_set.seats(plan.partners_of(row)),
         "cell": engine.cell_model.model_validate(plan.cell_of(row)).model_dump(),
+    }
+
+
+def training_setup(plan: Plan, row: str, training: BaseModel, engine: Engine) -> dict[str, Any]:
+    """The setup of a row's trainings as the plan demands it."""
+    return {
+        "task": plan.task,
+        "cell": engine.cell_model.model_validate(plan.cell_of(row)).model_dump(),
+        "training": training.model_dump(by_alias=True),
+    }
+
+
+def selection_setup(plan: Plan, row: str, partner_set: PartnerSet, engine: Engine) -> dict[str, Any]:
+    """The setup of a row's checkpoint selection as the plan demands it."""
+    selection = plan.selection
+    assert selection is not None
+    return {
+        "policy": plan.rows[row].policy,
+        "cell": engine.cell_model.model_validate(plan.cell_of(row)).model_dump(),
+        "member": dict(PAIR) if plan.rows[row].pair else partner_set.seats([selection.partner])[0],
+        "seeds": list(selection.seeds),
+        "episodes_per_seed": selection.episodes_per_seed,
+        "limits": dict(selection.limits),
     }
 
 
@@ -201,7 +266,22 @@ def _check_plan(plan: Plan, document: Document, engine: Engine, partner_set: Par
     for key in ("a1", "a2", "a3"):
         if plan.admission is not None and getattr(plan.admission, key) not in plan.rows:
             raise document.error(("admission", key), f"must be a row of this plan ({', '.join(plan.rows)})")
+    learned = [name for name, row in plan.rows.items() if row.policy in engine.learned_policies]
+    if learned and plan.selection is None:
+        raise document.error(
+            ("rows", learned[0]), "must have its checkpoints selected, found no key selection in the plan"
+        )
+    if plan.selection is not None:
+        _check_partners([plan.selection.partner], ("selection", "partner"), document, partner_set)
+        evaluated = {partner for name in plan.rows for partner in plan.partners_of(name)}
+        if plan.selection.partner in evaluated or set(plan.selection.seeds) & set(plan.grid.seeds):
+            raise document.error(("selection",), "must share neither partner nor seeds with the evaluation")
     for name, row in plan.rows.items():
+        if (row.policy in engine.learned_policies) != (row.training is not None):
+            must = "must name a training" if row.training is None else "must have no training"
+            raise document.error(("rows", name), f"{must}, found policy {row.policy!r}")
+        if row.pair and (row.partners is not None or row.training is None):
+            raise document.error(("rows", name), "must be a trained pair without other partners")
         if row.policy not in engine.policies:
             raise document.error(
                 ("rows", name, "policy"),
@@ -262,7 +342,21 @@ def load_board(root: Path, name: str) -> BoardSetup:
                 ("rows", row_name, "policy"),
                 f"must be {plan.rows[row_name].policy!r} as planned in {plan_document.name}, found {row.policy!r}",
             )
-    return BoardSetup(board, plan, plan_path.relative_to(root).as_posix(), plan_path.read_bytes(), partner_set, engine)
+    trainings = {}
+    for row_name in board.rows:
+        training = plan.rows[row_name].training
+        if training is None or engine.training_model is None:
+            continue
+        path = config / "training" / f"{training}.yaml"
+        if not path.is_file():
+            raise plan_document.error(
+                ("rows", row_name, "training"), f"must name a file in config/training/, found no {training}.yaml there"
+            )
+        trainings[row_name], training_document = load(path, engine.training_model, root)
+        if trainings[row_name].training != training:
+            raise training_document.error(("training",), f"must equal the file name {training!r}")
+    plan_bytes = plan_path.read_bytes()
+    return BoardSetup(board, plan, plan_path.relative_to(root).as_posix(), plan_bytes, partner_set, engine, trainings)
 
 
 def load_config(root: Path) -> tuple[Config, dict[str, BoardSetup]]:

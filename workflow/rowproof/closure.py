@@ -18,7 +18,7 @@ PACKAGE = "rowproof"
 # asks for no rebuild, so imports are not followed through them.
 OBSERVERS = frozenset(
     {
-        "rowproof.chamber.cocarry.progress",
+        "rowproof.chamber.progress",
         "rowproof.errors",
         "rowproof.evidence.verify",
         "rowproof.files",

@@ -19,9 +19,17 @@ class Engine:
         cell_model: strict model of the task parameters (``cell:`` of a plan).
         specs_module: offers ``specs(setup) -> list[dict]``, all evaluation units of a row in order.
         simulate_module: offers ``simulate(setup, specs) -> Iterator[dict]`` (one record per spec, in order, each
-            depending on its own spec alone) and ``check_record(setup, spec, record) -> list[str]`` (what is wrong
+            depending on its own spec alone; for learned policies a third argument gives the checkpoint of each seed as
+            ``(uri, bytes)``) and ``check_record(setup, spec, record) -> list[str]`` (what is wrong
             with a record as far as that can be told without running it).
         replays: whether episodes are so cheap and exact that verification simply runs all of them again.
+        learned_policies: those of ``policies`` that are trained; the three entries below are theirs.
+        training_model: strict model of a training configuration (``config/training/*.yaml``).
+        training_module: offers ``train(setup, seed, folder, watcher) -> dict``, which leaves checkpoints in ``folder``
+            and returns the document that names them.
+        validation_module: offers ``validate(setup, uri, data) -> list[dict]``, the episodes by which one checkpoint is
+            judged before any evaluation, and ``check_checkpoint(setup, uri, data)``, which raises if a file is not a
+            checkpoint that the row can play.
         files: what the simulation reads beside its recipe, relative to the project; a rule fetches them. Their hashes
             stand in the engine's code and thereby in every recipe.
         runtime_min: minutes that one shard may take, with a margin.
@@ -33,6 +41,10 @@ class Engine:
     specs_module: str
     simulate_module: str
     replays: bool
+    learned_policies: tuple[str, ...] = ()
+    training_model: type[BaseModel] | None = None
+    training_module: str | None = None
+    validation_module: str | None = None
     files: tuple[str, ...] = ()
     runtime_min: int = 10
 

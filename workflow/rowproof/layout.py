@@ -43,9 +43,15 @@ def episode_file(seed: int) -> str:
     return f"episodes_seed{seed}.jsonl"
 
 
-def bundle_files(seeds: Iterable[int]) -> list[str]:
-    """Names of all files of a bundle, sorted by code point."""
-    return sorted([*FIXED_FILES, *(episode_file(seed) for seed in seeds)])
+def learned_files(seed: int) -> tuple[str, str, str]:
+    """Names of what a learned row holds of one training seed: how it was trained, why chosen, and the checkpoint."""
+    return f"training_seed{seed}.json", f"selection_seed{seed}.json", f"checkpoint_seed{seed}.safetensors"
+
+
+def bundle_files(seeds: Iterable[int], learned: bool = False) -> list[str]:
+    """Names of all files of a bundle, sorted by code point; ``learned`` for a row whose policy was trained."""
+    own = [name for seed in seeds for name in (episode_file(seed), *(learned_files(seed) if learned else ()))]
+    return sorted([*FIXED_FILES, *own])
 
 
 def render_sums(files: Mapping[str, bytes]) -> bytes:

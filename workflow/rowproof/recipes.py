@@ -11,22 +11,36 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from rowproof import git
 from rowproof.boards import BoardSetup, Config, load_config
+from rowproof.checkpoints import SUFFIX, file_name
 from rowproof.closure import HashCache, closure
 from rowproof.errors import ConfigError, RecordError
 from rowproof.files import write_atomic, write_if_changed
 from rowproof.hashing import sha256_hex
-from rowproof.layout import PROVENANCE, SUMS, bundle_files, document_digest, episode_file, read_provenance, read_sums
+from rowproof.layout import (
+    PROVENANCE,
+    SUMS,
+    bundle_files,
+    document_digest,
+    episode_file,
+    learned_files,
+    read_provenance,
+    read_sums,
+)
 from rowproof.records import decode, digest, encode_document, encode_lines, split_lines
 
 STAGES = ("specs", "simulate", "summary", "bundle")
+# Learned rows come out of two stages more.
+LEARNED_STAGES = ("train", "select", *STAGES)
 SCRIPTS = {
+    "train": "workflow/scripts/train.py",
+    "select": "workflow/scripts/select_checkpoint.py",
     "specs": "workflow/scripts/specs.py",
     "simulate": "workflow/scripts/simulate.py",
     "summary": "workflow/scripts/summarise.py",
@@ -62,7 +76,7 @@ def read_pins(root: Path) -> dict[str, str]:
 
 
 def row_recipes(setup: BoardSetup, row: str, root: Path, cache: HashCache, pins: dict[str, str]) -> dict[str, Any]:
-    """The recipes of all stages of one row: stage -> recipe, in the order of ``STAGES``."""
+    """The recipes of all stages of one row: stage -> recipe, in the order of the stages."""
     data = setup.row_setup(row)
     board = setup.board
     plan = {"path": setup.plan_path, "blob": git.blob_id(setup.plan_bytes)}
@@ -78,9 +92,14 @@ def row_recipes(setup: BoardSetup, row: str, root: Path, cache: HashCache, pins:
             "tier": board.tier,
         },
     }
+    stages = STAGES
+    if row in setup.trainings:
+        stages = LEARNED_STAGES
+        own["train"] = {"producer": setup.engine.training_module, "setup": setup.training_setup(row)}
+        own["select"] = {"producer": setup.engine.validation_module, "setup": setup.selection_setup(row)}
     recipes: dict[str, Any] = {}
     upstream: dict[str, str] = {}
-    for stage in STAGES:
+    for stage in stages:
         producer = own[stage].get("producer")
         code = cache.closures.get((root, stage, producer))
         if code is None:
@@ -167,9 +186,31 @@ class RowPlan:
 
     def products(self, stage: str) -> list[str]:
         """All products of a stage before the last."""
+        if stage == "train":
+            return self.trainings
+        if stage == "select":
+            return [*self.selections(self.seeds), *self.checkpoints(self.seeds)]
         if stage == "simulate":
             return [self.product(stage, f"{shard.name}.jsonl") for shard in self.shards]
         return [self.product(stage, {"specs": "specs.jsonl", "summary": "summary.json"}[stage])]
+
+    @property
+    def learned(self) -> bool:
+        """Whether the row's policy is trained."""
+        return "train" in self.keys
+
+    @property
+    def trainings(self) -> list[str]:
+        """The documents of all trainings; none for policies that are not learned."""
+        return [self.product("train", f"seed{seed}.json") for seed in self.seeds] if self.learned else []
+
+    def selections(self, seeds: Iterable[int]) -> list[str]:
+        """Why which checkpoint of these trainings is evaluated; none for policies that are not learned."""
+        return [self.product("select", f"seed{seed}.json") for seed in seeds] if self.learned else []
+
+    def checkpoints(self, seeds: Iterable[int]) -> list[str]:
+        """The checkpoints that are evaluated."""
+        return [str(Path(path).with_suffix(SUFFIX)) for path in self.selections(seeds)]
 
     @property
     def staged(self) -> str:
@@ -182,7 +223,7 @@ class RowPlan:
     @property
     def bundle(self) -> list[str]:
         """All files of the bundle, relative to the working directory."""
-        return [f"results/{self.name}/{file}" for file in bundle_files(self.seeds)]
+        return [f"results/{self.name}/{file}" for file in bundle_files(self.seeds, self.learned)]
 
 
 @dataclass(frozen=True)
@@ -289,7 +330,7 @@ def read_recorded(folder: Path, expected: list[str], cache: HashCache) -> Record
     if "recipe.json" in found.good:
         try:
             recipes = decode((folder / "recipe.json").read_bytes(), "recipe.json")
-            if list(recipes) != list(STAGES) or not all(
+            if tuple(recipes) not in (STAGES, LEARNED_STAGES) or not all(
                 isinstance(recipe, dict) and isinstance(recipe.get("code"), dict) for recipe in recipes.values()
             ):
                 raise ValueError
@@ -333,7 +374,7 @@ def compare_recipes(before: dict[str, Any], after: dict[str, Any]) -> list[Chang
     """The items that differ, each named once at the first stage that it enters."""
     changes: list[Change] = []
     named: set[tuple[str, str]] = set()
-    for stage in STAGES:
+    for stage in LEARNED_STAGES:
         old, new = dict(_leaves(before.get(stage, {}))), dict(_leaves(after.get(stage, {})))
         # Code paths hold dots, so they are compared as whole keys.
         old_code, new_code = before.get(stage, {}).get("code", {}), after.get(stage, {}).get("code", {})
@@ -399,7 +440,7 @@ def row_status(
     folder = workdir / "results" / name
     if not folder.is_dir() or not any(folder.iterdir()):
         return RowStatus(name, recipes, "missing", Recorded())
-    recorded = read_recorded(folder, bundle_files(setup.plan.grid.seeds), cache)
+    recorded = read_recorded(folder, bundle_files(setup.plan.grid.seeds, row in setup.trainings), cache)
     if recorded.recipes is not None and recorded.keys != stage_keys(recipes):
         return RowStatus(name, recipes, "stale", recorded)
     if recorded.problems:
@@ -466,8 +507,6 @@ def _adopt(plan: RowPlan, folder: Path, status: RowStatus, workdir: Path) -> Non
         return
     # A restored bundle keeps its provenance, if it comes out as the same bundle.
     write_atomic(workdir / plan.product("bundle", PROVENANCE), (folder / PROVENANCE).read_bytes())
-    if recorded.keys.get("simulate") != plan.keys["simulate"]:
-        return
     jobs = recorded.provenance["jobs"]
 
     def take(path: Path, data: bytes, stage: str, shard: str | None) -> None:
@@ -478,6 +517,13 @@ def _adopt(plan: RowPlan, folder: Path, status: RowStatus, workdir: Path) -> Non
         write_atomic(path.with_suffix(".job.json"), encode_document(document))
         write_atomic(path, data)
 
+    same_players = set(plan.seeds)
+    if plan.learned:
+        if recorded.keys.get("select") != plan.keys["select"]:
+            return
+        same_players = {seed for seed in plan.seeds if _adopt_learned(plan, seed, folder, recorded, workdir, take)}
+    if recorded.keys.get("simulate") != plan.keys["simulate"]:
+        return
     # Specs are a pure function of their recipe; without this file every shard would count as outdated.
     specs_path = workdir / plan.product("specs", "specs.jsonl")
     if not specs_path.exists():
@@ -491,7 +537,9 @@ def _adopt(plan: RowPlan, folder: Path, status: RowStatus, workdir: Path) -> Non
         take(summary_path, encode_document(document["summary"]), "summary", None)
     for shard in plan.shards:
         path = workdir / plan.product("simulate", f"{shard.name}.jsonl")
-        if path.exists() or not all(episode_file(seed) in recorded.good for seed in shard.seeds):
+        if path.exists() or not all(
+            episode_file(seed) in recorded.good and seed in same_players for seed in shard.seeds
+        ):
             continue
         lines = []
         for seed in shard.seeds:
@@ -503,9 +551,50 @@ def _adopt(plan: RowPlan, folder: Path, status: RowStatus, workdir: Path) -> Non
         take(path, b"".join(lines), "simulate", shard.name)
 
 
+def _adopt_learned(
+    plan: RowPlan,
+    seed: int,
+    folder: Path,
+    recorded: Recorded,
+    workdir: Path,
+    take: Callable[[Path, bytes, str, str | None], None],
+) -> bool:
+    """Take training, selection and checkpoint of one seed; returns whether those under work/ are the bundle's.
+
+    Training gives other bits on other hosts. What was trained here is kept, and never mixed with what was not.
+    """
+    names = learned_files(seed)
+    if not recorded.good.issuperset(names):
+        return False
+    training, selection, checkpoint = ((folder / name).read_bytes() for name in names)
+    training_path = workdir / plan.product("train", f"seed{seed}.json")
+    selection_path = workdir / plan.product("select", f"seed{seed}.json")
+    if training_path.exists() and training_path.read_bytes() != training:
+        return False
+    if not selection_path.exists():
+        write_atomic(selection_path.with_suffix(SUFFIX), checkpoint)
+        take(training_path, training, "train", f"seed{seed}")
+        take(selection_path, selection, "select", f"seed{seed}")
+    return selection_path.read_bytes() == selection
+
+
+def _drop_unselectable(plan: RowPlan, workdir: Path) -> None:
+    """Remove documents of trainings that are yet to be selected from and whose checkpoints are gone.
+
+    Bundles carry the selected checkpoints only; another selection needs the others, so these are trained again.
+    """
+    for training, selection in zip(plan.trainings, plan.selections(plan.seeds), strict=True):
+        path = workdir / training
+        if (workdir / selection).exists() or not path.exists():
+            continue
+        saved = decode(path.read_bytes(), path.name)["checkpoints"]
+        if not all((path.with_suffix("") / file_name(each["uri"])).is_file() for each in saved):
+            path.unlink()
+
+
 def _drop_damaged(staged: Path, plan: RowPlan, cache: HashCache) -> None:
     """Remove a staged bundle that is not as it was verified, so that it is assembled anew."""
-    if staged.is_dir() and read_recorded(staged, bundle_files(plan.seeds), cache).problems:
+    if staged.is_dir() and read_recorded(staged, bundle_files(plan.seeds, plan.learned), cache).problems:
         shutil.rmtree(staged)
 
 
@@ -563,20 +652,24 @@ def _prepare_row(
         runtime_min=setup.engine.runtime_min,
     )
     if dirty:
-        apart = (s for s in STAGES[:-1] if not all((workdir / path).exists() for path in plan.products(s)))
+        apart = (s for s in [*plan.keys][:-1] if not all((workdir / path).exists() for path in plan.products(s)))
         plan = replace(plan, dirty_stages=(*apart, "bundle"))
     if touch:
-        for stage in STAGES:
+        for stage in plan.keys:
             path = workdir / plan.recipe_path(stage)
             if not path.exists():
                 write_atomic(path, encode_document(status.recipes[stage]), durable=False)
         outputs = (workdir / file for file in plan.bundle)
         signal, folder = workdir / plan.signal_path, workdir / "results" / plan.name
-        superseded = _still_superseded(signal, folder, bundle_files(plan.seeds), cache) | status.recorded.superseded
+        superseded = (
+            _still_superseded(signal, folder, bundle_files(plan.seeds, plan.learned), cache)
+            | status.recorded.superseded
+        )
         _signal(signal, plan.keys["bundle"], plan.state, outputs, plan.reasons, superseded)
         if plan.state != "current":
             _drop_damaged(workdir / plan.product("bundle", "staged"), plan, cache)
             _adopt(plan, folder, status, workdir)
+            _drop_unselectable(plan, workdir)
     return plan
 
 

@@ -3,6 +3,7 @@
 import shutil
 from pathlib import Path
 
+from rowproof.checkpoints import read_bytes
 from rowproof.evidence.bundle import build, build_provenance, kept_provenance, split_episodes
 from rowproof.evidence.verify import require_verified
 from rowproof.files import write_atomic
@@ -22,8 +23,18 @@ with job(snakemake, "workflow/scripts/assemble.py") as current:
         jobs += [entry for entry in entries if entry not in jobs]
     summary, entries = read_product(snakemake.input.summary)
     jobs += entries
+    learned = {}
+    for training, evidence, checkpoint in zip(
+        snakemake.input.trainings, snakemake.input.evidence, snakemake.input.checkpoints, strict=True
+    ):
+        trained, entries = read_product(training)
+        jobs += entries
+        selected, entries = read_product(evidence)
+        jobs += entries
+        chosen = decode(selected, evidence)
+        learned[chosen["training_seed"]] = trained, selected, read_bytes(Path(checkpoint), chosen["selected"]["uri"])
     plan = (current.root / planned["path"]).read_bytes()
-    files = build(recipes, plan, split_episodes(shards, specs), decode(summary, "summary"))
+    files = build(recipes, plan, split_episodes(shards, specs), decode(summary, "summary"), learned)
     staged = Path(snakemake.output[0]).parent
     provenance = build_provenance(files["bundle.json"], [*jobs, current.entry()])
     files[PROVENANCE] = kept_provenance(staged.parent / PROVENANCE, files["bundle.json"]) or provenance

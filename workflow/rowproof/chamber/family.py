@@ -4,7 +4,10 @@ from rowproof.chamber.cocarry.robot_files import ROBOT_FILES
 from rowproof.chamber.cocarry_cell import CocarryCell
 from rowproof.chamber.handover_cell import HandoverCell
 from rowproof.chamber.push_cell import PushCell
+from rowproof.chamber.training_config import TrainingConfig
 from rowproof.families import Engine
+
+COCARRY_LEARNED = ("happo", "happo_blind", "joint_ego")
 
 ENGINES = (
     Engine(
@@ -25,7 +28,11 @@ ENGINES = (
     ),
     Engine(
         name="cocarry-v1",
-        policies=("ref_script_cocarry_impedance", "random", "static", "cocarry_blind_impedance"),
+        policies=("ref_script_cocarry_impedance", "random", "static", "cocarry_blind_impedance", *COCARRY_LEARNED),
+        learned_policies=COCARRY_LEARNED,
+        training_model=TrainingConfig,
+        training_module="rowproof.chamber.cocarry.training",
+        validation_module="rowproof.chamber.cocarry.validation",
         cell_model=CocarryCell,
         specs_module="rowproof.chamber.grid",
         simulate_module="rowproof.chamber.cocarry.engine",

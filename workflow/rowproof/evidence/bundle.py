@@ -5,7 +5,15 @@ from pathlib import Path
 from typing import Any
 
 from rowproof.hashing import sha256_hex
-from rowproof.layout import BUNDLE_SCHEMA, PROVENANCE_SCHEMA, document_digest, episode_file, render_sums
+from rowproof.identities import identity
+from rowproof.layout import (
+    BUNDLE_SCHEMA,
+    PROVENANCE_SCHEMA,
+    document_digest,
+    episode_file,
+    learned_files,
+    render_sums,
+)
 from rowproof.records import decode, digest, encode_document, split_lines
 
 
@@ -30,18 +38,29 @@ def split_episodes(shards: Mapping[str, bytes], specs: list[dict[str, Any]]) -> 
     return {name: b"".join(parts) for name, parts in files.items()}
 
 
-def identities(setup: Mapping[str, Any]) -> dict[str, Any]:
-    """The identity material of a row: its policy and its partners, with everything the hashes are taken of."""
+def identities(setup: Mapping[str, Any], selected: Mapping[int, Mapping[str, Any]] | None = None) -> dict[str, Any]:
+    """The identity material of a row: its policy and its partners, with everything the hashes are taken of.
+
+    ``selected`` gives, for learned policies, ``step`` and ``uri`` of the checkpoint that plays each seed.
+    """
     policy = {"policy": setup["policy"]}
+    checkpoints = [
+        {"seed": seed, **chosen, "identity": identity(setup["policy"], seed, chosen["step"], chosen["uri"])}
+        for seed, chosen in (selected or {}).items()
+    ]
     return {
-        "policy": {**policy, "identity": digest(policy)[:16]},
+        "policy": {**policy, "identity": digest(policy)[:16], **({"checkpoints": checkpoints} if selected else {})},
         "partner_set": setup["partner_set"],
         "partners": setup["members"],
     }
 
 
 def build(
-    recipes: Mapping[str, Any], plan: bytes, episodes: Mapping[str, bytes], summary: Mapping[str, Any]
+    recipes: Mapping[str, Any],
+    plan: bytes,
+    episodes: Mapping[str, bytes],
+    summary: Mapping[str, Any],
+    learned: Mapping[int, tuple[bytes, bytes, bytes]] | None = None,
 ) -> dict[str, bytes]:
     """All identity files of a bundle: name -> bytes (everything but the provenance).
 
@@ -50,13 +69,16 @@ def build(
         plan: the bytes of the preregistration.
         episodes: file name -> canonical JSONL, one per cluster seed.
         summary: the row summary.
+        learned: of learned rows, by training seed the bytes of training, selection and checkpoint.
     """
     last = recipes["bundle"]
     setup = recipes["simulate"]["setup"]
-    seats = identities(setup)
+    learned = learned or {}
+    seats = identities(setup, {seed: decode(each[1], "selection")["selected"] for seed, each in learned.items()})
     target = f"results/{last['board']}/{last['row']}"
     files = {
         **episodes,
+        **{name: data for seed, own in learned.items() for name, data in zip(learned_files(seed), own, strict=True)},
         "REPRO.txt": f"snakemake {target}\n".encode(),
         "identities.json": encode_document(seats),
         "plan.yaml": plan,

@@ -1,5 +1,8 @@
 """One control step: joint targets from the measured angles, held over five substeps."""
 
+from array import array
+from operator import add, mul
+
 import numpy as np
 
 from rowproof.chamber.cocarry import rig
@@ -8,10 +11,14 @@ from rowproof.chamber.cocarry.scene import Arm, Scene
 _HALF = np.float32(0.5)
 _DELTA_RAD = np.float32(0.1)
 # Half the range of the increments, computed in float32 as the published controller does.
-ARM_SCALE_RAD = _HALF * (_DELTA_RAD - (-_DELTA_RAD))
+ARM_SCALE_RAD = float(_HALF * (_DELTA_RAD - (-_DELTA_RAD)))
 _OPEN_M, _CLOSED_M = np.float32(0.04), np.float32(-0.01)
-GRIPPER_MIDDLE_M = _HALF * (_OPEN_M + _CLOSED_M)
-GRIPPER_SCALE_M = _HALF * (_OPEN_M - _CLOSED_M)
+GRIPPER_MIDDLE_M = float(_HALF * (_OPEN_M + _CLOSED_M))
+GRIPPER_SCALE_M = float(_HALF * (_OPEN_M - _CLOSED_M))
+
+_FINGERS = rig.JOINTS - rig.ARM_JOINTS
+_SCALES = (*[ARM_SCALE_RAD] * rig.ARM_JOINTS, *[GRIPPER_SCALE_M] * _FINGERS)
+_FINGER_CENTRES_M = [GRIPPER_MIDDLE_M] * _FINGERS
 
 
 def targets(qpos: np.ndarray, action: np.ndarray) -> list[float]:
@@ -24,10 +31,14 @@ def targets(qpos: np.ndarray, action: np.ndarray) -> list[float]:
         qpos: measured joint positions, float32 of shape (9,).
         action: float32 of shape (8,), clipped to [-1, 1] here.
     """
-    clipped = np.minimum(np.maximum(action, np.float32(-1)), np.float32(1))
-    arm = (qpos[: rig.ARM_JOINTS] + ARM_SCALE_RAD * clipped[: rig.ARM_JOINTS]).tolist()
-    finger_m = float(GRIPPER_MIDDLE_M + GRIPPER_SCALE_M * clipped[rig.ARM_JOINTS])
-    return [*arm, finger_m, finger_m]
+    clipped = [1.0 if a > 1.0 else -1.0 if a < -1.0 else a for a in action.tolist()]
+    # Both fingers follow the gripper command, around the middle of their range.
+    clipped.append(clipped[rig.ARM_JOINTS])
+    centres = qpos.tolist()
+    centres[rig.ARM_JOINTS :] = _FINGER_CENTRES_M
+    # Rounding the products and the sums of doubles gives what float32 arithmetic gives, at less cost.
+    increments = array("f", list(map(mul, _SCALES, clipped)))
+    return array("f", list(map(add, centres, increments))).tolist()
 
 
 def command(arm: Arm, action: np.ndarray) -> None:

@@ -70,3 +70,10 @@ class View:
         return np.concatenate(
             [own.qpos, own.qvel, other.qpos, other.qvel, bar_pose(self._scene), self._scene.goal_m]
         ).astype(np.float32, copy=False)
+
+
+def blinded(state: np.ndarray) -> np.ndarray:
+    """What a partner-blind ego gets for ``state`` (shape (46,)): the same, with zeros for the partner and the bar."""
+    masked = state.copy()
+    masked[BLIND_SLICE] = 0
+    return masked

@@ -74,7 +74,9 @@ class Gains:
 
 
 def _clip(value: float, limit: float) -> float:
-    return min(max(value, -limit), limit)
+    if value > limit:
+        return limit
+    return -limit if value < -limit else value
 
 
 class ImpedanceController:
@@ -106,16 +108,17 @@ class ImpedanceController:
         ex = self._facing * (gx + self._end_m - bx) - px
         ey = self._facing * (gy - by) - py
         ez = gz - bz - pz
-        if math.sqrt(ex * ex + ey * ey + ez * ez) < INTEGRAL_RADIUS_M:
-            self._integral = tuple(
-                _clip(total + INTEGRAL_GAIN_PER_STEP * error, INTEGRAL_LIMIT)
-                for total, error in zip(self._integral, (ex, ey, ez), strict=True)
-            )
         ix, iy, iz = self._integral
+        if math.sqrt(ex * ex + ey * ey + ez * ez) < INTEGRAL_RADIUS_M:
+            ix = _clip(ix + INTEGRAL_GAIN_PER_STEP * ex, INTEGRAL_LIMIT)
+            iy = _clip(iy + INTEGRAL_GAIN_PER_STEP * ey, INTEGRAL_LIMIT)
+            iz = _clip(iz + INTEGRAL_GAIN_PER_STEP * ez, INTEGRAL_LIMIT)
+            self._integral = (ix, iy, iz)
+        kp, ki, step_max = gains.kp, gains.ki, gains.step_max
         wanted_m = (
-            _clip(gains.kp * ex + gains.ki * ix, gains.step_max),
-            _clip(gains.kp * ey + gains.ki * iy, gains.step_max),
-            _clip(gains.kp * ez + gains.ki * iz, gains.step_max),
+            _clip(kp * ex + ki * ix, step_max),
+            _clip(kp * ey + ki * iy, step_max),
+            _clip(kp * ez + ki * iz, step_max),
         )
         return [_clip(step / RAD_PER_ACTION, 1.0) for step in damped_step(columns, wanted_m, gains.damping)]
 

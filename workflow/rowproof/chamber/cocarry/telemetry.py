@@ -1,9 +1,12 @@
 """What is measured after a control step, and the judge that decides success from it.
 
-All quantities are float32 values in the operation order of the published rig; doubles would move the last digit.
+All quantities are float32 values in the operation order of the published rig; doubles would move the last digit. They
+are held in Python floats: sums, products, quotients and roots of float32 values come out the same when they are
+computed in double precision and then rounded, and plain floats are faster than arrays of three.
 """
 
 import math
+from ctypes import c_float
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -14,8 +17,7 @@ from rowproof.chamber.cocarry.scene import Scene
 from rowproof.chamber.cocarry_cell import CocarryCell
 
 _F32 = np.float32
-_ZERO = _F32(0)
-_DEG_PER_RAD = _F32(180.0 / math.pi)
+_DEG_PER_RAD = float(_F32(180.0 / math.pi))
 
 # Of the training reward.
 STRESS_PENALTY_START_N = 110.0
@@ -23,61 +25,65 @@ STRESS_PENALTY_WIDTH_N = 20.0
 SUCCESS_REWARD = 5.0
 
 
-def norm3(vector: np.ndarray) -> np.float32:
+def norm3(vector: np.ndarray) -> float:
     """Euclidean length of a float32 vector of shape (3,), accumulated with fused multiply-adds from the first axis on.
 
     A double holds the product of two float32 exactly, so rounding its sum to float32 is the fused operation.
     """
-    x, y, z = vector.tolist()
-    total = float(_F32(x * x))
-    total = float(_F32(y * y + total))
-    return np.sqrt(_F32(z * z + total))
+    return _norm3(*vector.tolist())
 
 
-def tilt_deg(quaternion: np.ndarray) -> np.float32:
+def _norm3(x: float, y: float, z: float) -> float:
+    total = c_float(x * x).value
+    total = c_float(y * y + total).value
+    return c_float(math.sqrt(c_float(z * z + total).value)).value
+
+
+def tilt_deg(quaternion: np.ndarray) -> float:
     """Angle of the bar's long axis from level, 0 to 90 degrees, from its float32 quaternion (w, x, y, z)."""
-    w, x, y, z = quaternion
-    vertical = min(abs(_F32(2) * (x * z - w * y)), _F32(1))
+    w, x, y, z = quaternion.tolist()
+    vertical = min(abs(2.0 * c_float(c_float(x * z).value - c_float(w * y).value).value), 1.0)
     # Rounded from a double: a float32 arcsine differs between math libraries in the last digit.
-    return _F32(math.asin(vertical)) * _DEG_PER_RAD
+    return c_float(c_float(math.asin(vertical)).value * _DEG_PER_RAD).value
 
 
-def stress_n(scene: Scene) -> np.float32:
+def stress_n(scene: Scene) -> float:
     """The larger wrist force of the holding arms: length of the force that each hand's joint transmits.
 
     It is the value of the last substep, and right after a reset still that of the previous episode.
     """
-    return max(norm3(arm.articulation.link_incoming_joint_forces[arm.wrist, :3]) for arm in scene.holding)
+    return max([norm3(arm.articulation.link_incoming_joint_forces[arm.wrist, :3]) for arm in scene.holding])
 
 
-def joint_speed_rad_per_s(scene: Scene) -> np.float32:
+def joint_speed_rad_per_s(scene: Scene) -> float:
     """The fastest arm joint of the holding arms, fingers left out."""
-    return max(np.abs(arm.articulation.qvel[: rig.ARM_JOINTS]).max() for arm in scene.holding)
+    return max([max(map(abs, arm.articulation.qvel.tolist()[: rig.ARM_JOINTS])) for arm in scene.holding])
 
 
-def distance_m(scene: Scene) -> np.float32:
+def distance_m(scene: Scene) -> float:
     """From the bar's centre to the goal."""
-    return norm3(np.asarray(scene.bar.pose.p, _F32) - scene.goal_m)
+    return _distance_m(scene.bar.pose.p, scene.goal_m)
+
+
+def _distance_m(position_m: np.ndarray, goal_m: np.ndarray) -> float:
+    x, y, z = position_m.tolist()
+    gx, gy, gz = goal_m.tolist()
+    return _norm3(c_float(x - gx).value, c_float(y - gy).value, c_float(z - gz).value)
 
 
 class Sample(NamedTuple):
-    """What is measured after one control step (float32 values)."""
+    """What is measured after one control step (float32 values in Python floats)."""
 
-    tilt_deg: np.float32
-    stress_n: np.float32
-    distance_m: np.float32
-    joint_speed_rad_per_s: np.float32
+    tilt_deg: float
+    stress_n: float
+    distance_m: float
+    joint_speed_rad_per_s: float
 
 
 def measure(scene: Scene) -> Sample:
     """Measure the state after the last substep."""
     pose = scene.bar.pose
-    return Sample(
-        tilt_deg(np.asarray(pose.q, _F32)),
-        stress_n(scene),
-        norm3(np.asarray(pose.p, _F32) - scene.goal_m),
-        joint_speed_rad_per_s(scene),
-    )
+    return Sample(tilt_deg(pose.q), stress_n(scene), _distance_m(pose.p, scene.goal_m), joint_speed_rad_per_s(scene))
 
 
 @dataclass
@@ -91,25 +97,33 @@ class Judge:
     """
 
     cell: CocarryCell
-    max_tilt_deg: np.float32 = _ZERO
-    max_stress_n: np.float32 = _ZERO
+    max_tilt_deg: float = 0.0
+    max_stress_n: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Round the limits to float32, the precision of the samples."""
+        cell = self.cell
+        self._settle_step = cell.settle_step
+        self._goal_radius_m = float(_F32(cell.goal_radius_m))
+        self._tilt_limit_deg = float(_F32(cell.tilt_limit_deg))
+        self._force_limit_n = float(_F32(cell.force_limit_n))
+        self._joint_speed_limit_rad_per_s = float(_F32(cell.joint_speed_limit_rad_per_s))
 
     def counts(self, step: int) -> bool:
         """Whether samples of control step ``step`` (from 1) count; in earlier ones the arms are still thrown apart."""
-        return step >= self.cell.settle_step
+        return step >= self._settle_step
 
     def success(self, step: int, sample: Sample) -> bool:
         """Take in the sample of control step ``step`` and say whether the episode succeeds at it."""
         if not self.counts(step):
             return False
-        cell = self.cell
         self.max_tilt_deg = max(self.max_tilt_deg, sample.tilt_deg)
         self.max_stress_n = max(self.max_stress_n, sample.stress_n)
         return bool(
-            sample.distance_m <= _F32(cell.goal_radius_m)
-            and self.max_tilt_deg < _F32(cell.tilt_limit_deg)
-            and self.max_stress_n < _F32(cell.force_limit_n)
-            and sample.joint_speed_rad_per_s <= _F32(cell.joint_speed_limit_rad_per_s)
+            sample.distance_m <= self._goal_radius_m
+            and self.max_tilt_deg < self._tilt_limit_deg
+            and self.max_stress_n < self._force_limit_n
+            and sample.joint_speed_rad_per_s <= self._joint_speed_limit_rad_per_s
         )
 
 
