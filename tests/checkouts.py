@@ -17,6 +17,7 @@ from pathlib import Path
 import yaml
 from helpers import ROOT
 from rowproof.layout import PROVENANCE
+from rowproof.recipes import LEARNED_BOARD_FILES
 
 BOARDS = {
     "handover-v1": ("ref-script", "b-rnd", "b-stat"),
@@ -218,7 +219,8 @@ class Checkout:
 def copy_working_tree(target: Path, home: Path) -> Checkout:
     """A clone of this repository (with its history) plus one commit of what the working tree holds now.
 
-    A second commit leaves no boards but ``BOARDS``: the others take minutes and need files from the network.
+    A second commit leaves no boards and rows but ``BOARDS``: the others take minutes, need torch or files from the
+    network.
     """
     quiet = environment(home)
     subprocess.run(["git", "clone", "-q", str(ROOT), str(target)], env=quiet, check=True, capture_output=True)
@@ -245,6 +247,15 @@ def copy_working_tree(target: Path, home: Path) -> Checkout:
     config = yaml.safe_load(config_path.read_text())
     config |= {"boards": list(BOARDS), "quick_rows": [row for row in config["quick_rows"] if row in ROWS]}
     config_path.write_text(yaml.safe_dump(config, sort_keys=False, default_flow_style=None))
+    for board, rows in BOARDS.items():
+        path = target / f"config/boards/{board}.yaml"
+        for row in sorted(set(yaml.safe_load(path.read_text())["rows"]) - set(rows)):
+            # The plan keeps its bytes, so that the other rows of the board stay current.
+            path.write_text(re.sub(rf"^  {row}:\n(    .*\n)+", "", path.read_text(), flags=re.M))
+            shutil.rmtree(target / "results" / board / row, ignore_errors=True)
+        assert tuple(yaml.safe_load(path.read_text())["rows"]) == rows
+        for name in LEARNED_BOARD_FILES:
+            (target / "results" / board / name).unlink(missing_ok=True)
     checkout.commit()
     return checkout
 

@@ -180,7 +180,12 @@ MODELS: dict[str, type[BaseModel]] = {"config": Config, "board": Board, "plan": 
 
 def json_schema(kind: str) -> bytes:
     """The JSON schema file of one kind of configuration file (a key of ``MODELS``)."""
-    schema = MODELS[kind].model_json_schema(by_alias=True)
+    return schema_file(MODELS[kind])
+
+
+def schema_file(model: type[BaseModel]) -> bytes:
+    """The JSON schema of a model of configuration files, as a file."""
+    schema = model.model_json_schema(by_alias=True)
     schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
     return (json.dumps(schema, indent=2, sort_keys=True) + "\n").encode()
 

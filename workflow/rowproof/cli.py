@@ -87,7 +87,7 @@ def _reproduce(args: argparse.Namespace) -> int:
     rows = row_names(args.rows, known) or config.quick_rows
     if not rows:
         raise RowproofError("rows must be named, since quick_rows of config/config.yaml is empty: rowproof list rows")
-    return 0 if reproduce(root, root / "results", rows, args.cores, args.keep, print) else 1
+    return 0 if reproduce(root, root / "results", rows, args.cores, args.keep, print, args.retrain) else 1
 
 
 def _leaderboard(args: argparse.Namespace) -> int:
@@ -186,6 +186,11 @@ def parser() -> argparse.ArgumentParser:
     sub.add_argument("rows", nargs="*", metavar="ROW", help="default: quick_rows of config/config.yaml")
     sub.add_argument("--cores", type=int, default=os.cpu_count() or 1)
     sub.add_argument("--keep", type=Path, metavar="DIR", help="leave the rebuilt rows in this empty folder")
+    sub.add_argument(
+        "--retrain",
+        action="store_true",
+        help="train learned rows again; by default their bundles' checkpoints are evaluated again",
+    )
     sub.set_defaults(run=_reproduce)
 
     sub = commands.add_parser("leaderboard", help="print rendered boards")

@@ -24,12 +24,14 @@ class Engine:
             with a record as far as that can be told without running it).
         replays: whether episodes are so cheap and exact that verification simply runs all of them again.
         learned_policies: those of ``policies`` that are trained; the three entries below are theirs.
-        training_model: strict model of a training configuration (``config/training/*.yaml``).
+        training_model: strict model of a training configuration (``config/training/*.yaml``); it has ``training`` (its
+            name), ``frames`` and ``checkpoint_frames``.
         training_module: offers ``train(setup, seed, folder, watcher) -> dict``, which leaves checkpoints in ``folder``
             and returns the document that names them.
         validation_module: offers ``validate(setup, uri, data) -> list[dict]``, the episodes by which one checkpoint is
-            judged before any evaluation, and ``check_checkpoint(setup, uri, data)``, which raises if a file is not a
-            checkpoint that the row can play.
+            judged before any evaluation; ``check_episodes(setup, episodes) -> list[str]``, what is wrong with such
+            episodes as far as that can be told without running them; and ``check_checkpoint(setup, uri, data)``,
+            which raises if a file is not a checkpoint that the row can play.
         files: what the simulation reads beside its recipe, relative to the project; a rule fetches them. Their hashes
             stand in the engine's code and thereby in every recipe.
         runtime_min: minutes that one shard may take, with a margin.

@@ -2,12 +2,16 @@
 
 from pathlib import Path
 
-from rowproof.boards import MODELS, json_schema
+from rowproof.boards import MODELS, json_schema, schema_file
+from rowproof.families import engines
 
 
 def generated_files(root: Path) -> dict[str, bytes]:
     """Relative path -> content of every generated file."""
     files = {f"config/schemas/{kind}.schema.json": json_schema(kind) for kind in MODELS}
+    for engine in engines().values():
+        if engine.training_model is not None:
+            files[f"config/schemas/training-{engine.name}.schema.json"] = schema_file(engine.training_model)
     readme = root / "README.md"
     from rowproof.evidence.readme import boards_block, update
 

@@ -4,6 +4,7 @@ import json
 import logging
 import os
 import platform
+import resource
 import sys
 import time
 from collections.abc import Iterator
@@ -47,6 +48,7 @@ class Job:
     dirty: bool
     recipe: dict[str, Any]
     key: str
+    threads: int = 1
     started: float = field(default_factory=time.monotonic)
 
     def entry(self, shard: str | None = None) -> dict[str, Any]:
@@ -61,6 +63,11 @@ class Job:
             "cpu_model": _cpu_model(),
             "python": platform.python_version(),
             "versions": {name: installed(name) for name in self.recipe["pins"]},
+            "host": platform.node(),
+            "threads": self.threads,
+            # Of this process so far; Linux counts in KiB.
+            "peak_memory_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1),
+            "slurm_job_id": os.environ.get("SLURM_JOB_ID"),
         }
 
     def check_unchanged(self, scripts: list[str]) -> None:
@@ -159,7 +166,7 @@ def job(snakemake: Any, script: str) -> Iterator[Job]:
     """
     with logged(snakemake):
         recipe = decode(Path(snakemake.input.recipe).read_bytes(), snakemake.input.recipe)
-        current = Job(ROOT, *_tree_state(), recipe, digest(recipe))
+        current = Job(ROOT, *_tree_state(), recipe, digest(recipe), snakemake.threads)
         current.check_unchanged([script])
         yield current
         current.check_unchanged([script])

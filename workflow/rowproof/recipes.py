@@ -11,7 +11,7 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -496,6 +496,21 @@ def _still_superseded(signal: Path, folder: Path, expected: Iterable[str], cache
     return {name: earlier[name] for name in plain if cache.sha256(folder / name) == earlier[name]}
 
 
+@dataclass(frozen=True)
+class _Taker:
+    """Writes what a bundle holds as products of the jobs that its provenance names."""
+
+    jobs: list[dict[str, Any]]
+
+    def __call__(self, path: Path, data: bytes, stage: str, shard: str | None) -> None:
+        own = [job for job in self.jobs if job["stage"] == stage]
+        # Rows that were cut into other shards cannot say which job made which record, so all are named.
+        own = [job for job in own if job["shard"] == shard] or own
+        document = {"sha256": sha256_hex(data), "jobs": own}
+        write_atomic(path.with_suffix(".job.json"), encode_document(document))
+        write_atomic(path, data)
+
+
 def _adopt(plan: RowPlan, folder: Path, status: RowStatus, workdir: Path) -> None:
     """Take records and summary of a bundle whose recipes are the current ones, as far as its hashes vouch for them.
 
@@ -505,18 +520,9 @@ def _adopt(plan: RowPlan, folder: Path, status: RowStatus, workdir: Path) -> Non
     recorded = status.recorded
     if recorded.provenance is None or recorded.provenance["dirty"]:
         return
+    take = _Taker(recorded.provenance["jobs"])
     # A restored bundle keeps its provenance, if it comes out as the same bundle.
     write_atomic(workdir / plan.product("bundle", PROVENANCE), (folder / PROVENANCE).read_bytes())
-    jobs = recorded.provenance["jobs"]
-
-    def take(path: Path, data: bytes, stage: str, shard: str | None) -> None:
-        own = [job for job in jobs if job["stage"] == stage]
-        # Rows that were cut into other shards cannot say which job made which record, so all are named.
-        own = [job for job in own if job["shard"] == shard] or own
-        document = {"sha256": sha256_hex(data), "jobs": own}
-        write_atomic(path.with_suffix(".job.json"), encode_document(document))
-        write_atomic(path, data)
-
     same_players = set(plan.seeds)
     if plan.learned:
         if recorded.keys.get("select") != plan.keys["select"]:
@@ -557,7 +563,7 @@ def _adopt_learned(
     folder: Path,
     recorded: Recorded,
     workdir: Path,
-    take: Callable[[Path, bytes, str, str | None], None],
+    take: _Taker,
 ) -> bool:
     """Take training, selection and checkpoint of one seed; returns whether those under work/ are the bundle's.
 
@@ -576,6 +582,23 @@ def _adopt_learned(
         take(training_path, training, "train", f"seed{seed}")
         take(selection_path, selection, "select", f"seed{seed}")
     return selection_path.read_bytes() == selection
+
+
+def adopt_checkpoints(root: Path, results: Path, workdir: Path, names: Iterable[str]) -> None:
+    """Prepare ``workdir`` so that learned rows among ``names`` are built from the checkpoints of their bundles.
+
+    Of bundles that are damaged, or whose trainings or selections have another recipe by now, nothing is taken.
+    """
+    launch = prepare(root, workdir, touch=False)
+    _, setups = load_config(root)
+    cache, pins = HashCache(None), read_pins(root)
+    for plan in (launch.row(name) for name in names):
+        status = row_status(setups[plan.board], plan.row, root, results.parent, cache, pins, launch.dirty)
+        recorded, folder = status.recorded, results / plan.name
+        same = recorded.keys.get("select") == plan.keys.get("select")
+        if plan.learned and same and recorded.provenance is not None and not recorded.provenance["dirty"]:
+            for seed in plan.seeds:
+                _adopt_learned(plan, seed, folder, recorded, workdir, _Taker(recorded.provenance["jobs"]))
 
 
 def _drop_unselectable(plan: RowPlan, workdir: Path) -> None:
@@ -697,6 +720,7 @@ def _board_reason(folder: Path, key: str, rows: list[RowPlan], cache: HashCache)
 
 
 ADMISSION_FILES = ("admission_report.json", "admission_report.md")
+LEARNED_BOARD_FILES = ("training.svg",)
 BOARD_FILES = ("leaderboard.csv", "leaderboard.json", "leaderboard.md", "leaderboard.svg")
 
 
@@ -722,6 +746,7 @@ def _prepare_board(
     }
     key = digest(recipe)
     files = BOARD_FILES + (ADMISSION_FILES if setup.plan.admission else ())
+    files += LEARNED_BOARD_FILES if any(row.learned for row in rows) else ()
     reason = _board_reason(folder, key, rows, cache)
     current = reason is None
     plan = BoardPlan(board.board, tuple(row.row for row in rows), key, "current" if current else "stale", reason, files)

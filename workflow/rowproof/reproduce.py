@@ -10,6 +10,7 @@ from typing import Any
 
 from rowproof.errors import RecordError, RowproofError
 from rowproof.layout import PROVENANCE
+from rowproof.recipes import adopt_checkpoints
 from rowproof.records import decode, encode_line, split_lines
 
 
@@ -175,7 +176,13 @@ def _aligned(lines: list[list[str]]) -> list[str]:
 
 
 def reproduce(
-    root: Path, results: Path, rows: list[str], cores: int, keep: Path | None, write: Callable[[str], Any]
+    root: Path,
+    results: Path,
+    rows: list[str],
+    cores: int,
+    keep: Path | None,
+    write: Callable[[str], Any],
+    retrain: bool = False,
 ) -> bool:
     """Rebuild ``rows`` and report on each; returns whether all match the committed bundles.
 
@@ -186,6 +193,7 @@ def reproduce(
         cores: how many jobs run at once.
         keep: where to leave the rebuilt rows; None throws them away.
         write: receives the lines of the report.
+        retrain: train learned rows again, instead of evaluating the checkpoints that their bundles carry.
     """
     with tempfile.TemporaryDirectory(prefix="rowproof-") as temporary:
         workdir = keep or Path(temporary)
@@ -195,6 +203,8 @@ def reproduce(
         if missing:
             raise RowproofError(f"{', '.join(missing)}: must have a committed bundle to compare with, found none")
         workdir.mkdir(parents=True, exist_ok=True)
+        if not retrain:
+            adopt_checkpoints(root, results, workdir, rows)
         rebuild(root, [f"results/{row}" for row in rows], workdir, cores, write)
         good = True
         for row in rows:

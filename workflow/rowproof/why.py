@@ -6,6 +6,8 @@ from typing import Any
 
 from rowproof.recipes import STAGES, Change, RowStatus, all_statuses
 
+LEARNED_PREFIXES = ("training_seed", "selection_seed", "checkpoint_seed")
+
 
 @dataclass(frozen=True)
 class Cost:
@@ -23,15 +25,16 @@ def rebuild_cost(status: RowStatus) -> Cost:
     if status.state == "current":
         return Cost((), 0.0)
     recorded = status.recorded
-    if status.recorded.recipes is None:
-        stages: tuple[str, ...] = STAGES
+    every = stages = tuple(status.recipes)
+    if recorded.recipes is None:
+        pass
     elif status.state == "damaged":
-        # Records whose hashes hold are taken over, so only damaged ones are simulated again.
+        # What the hashes vouch for is taken over: only damaged trainings and damaged records come again.
+        untrained = any(problem.startswith(LEARNED_PREFIXES) for problem in recorded.problems)
         lost = any(problem.startswith("episodes_seed") for problem in recorded.problems)
-        stages = STAGES if lost else ("summary", "bundle")
-    else:
-        first = min(STAGES.index(change.stage) for change in status.changes) if status.changes else 0
-        stages = STAGES[first:]
+        stages = every if untrained else STAGES if lost else ("summary", "bundle")
+    elif status.changes:
+        stages = every[min(every.index(change.stage) for change in status.changes if change.stage in every) :]
     jobs = (recorded.provenance or {}).get("jobs")
     if jobs is None:
         return Cost(stages, None)
@@ -44,6 +47,8 @@ def source_file(change: Change, status: RowStatus) -> str:
         return change.item
     if change.kind == "pin":
         return "requirements.lock"
+    if change.item.startswith("setup.training."):
+        return f"config/training/{status.recipes['train']['setup']['training']['training']}.yaml"
     board, _, _ = status.name.rpartition("/")
     if change.item.startswith(("setup.members", "setup.partner_set")):
         return f"config/partners/ (partner set of board {board})"

@@ -73,6 +73,19 @@ def specs(setup: Mapping[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
+def validation_states(setup: Mapping[str, Any]) -> list[int]:
+    """The initial state seeds of the episodes by which checkpoints are judged.
+
+    Args:
+        setup: plain data with ``seeds`` and ``episodes_per_seed``.
+    """
+    return [
+        EPISODES_PER_SEED_BLOCK * seed + episode
+        for seed in setup["seeds"]
+        for episode in range(setup["episodes_per_seed"])
+    ]
+
+
 def differences(expected: Mapping[str, Any], found: Mapping[str, Any]) -> list[str]:
     """One message per key of ``expected`` whose canonical text differs in ``found`` (so -0.0 is not 0.0).
 

@@ -12,6 +12,7 @@ from rowproof.layout import (
     document_digest,
     episode_file,
     learned_files,
+    provenance_totals,
     render_sums,
 )
 from rowproof.records import decode, digest, encode_document, split_lines
@@ -115,6 +116,7 @@ def build_provenance(bundle_json: bytes, jobs: list[dict[str, Any]]) -> bytes:
         "schema": PROVENANCE_SCHEMA,
         "row_digest": sha256_hex(bundle_json),
         "dirty": any(job["dirty"] for job in jobs),
+        "totals": provenance_totals(jobs),
         "jobs": jobs,
     }
     return encode_document({**document, "digest": document_digest(document)})

@@ -13,6 +13,7 @@ from typing import Any
 from rowproof.errors import RowproofError
 from rowproof.evidence import admission
 from rowproof.evidence.facts import channel_summary, compare_with_facts, load_facts, member_lines
+from rowproof.evidence.learned_page import FIGURE, draw_learning, learned_notes, read_learning, selection_table
 from rowproof.evidence.statistics import (
     BUNDLE_STREAM,
     HIERARCHICAL_STREAM,
@@ -21,7 +22,7 @@ from rowproof.evidence.statistics import (
 )
 from rowproof.evidence.verify import verify_bundle
 from rowproof.hashing import sha256_hex
-from rowproof.layout import document_digest, episode_file
+from rowproof.layout import document_digest, episode_file, learned_files
 from rowproof.records import decode, digest, encode_document, format_float, split_lines
 
 SCHEMA = "rowproof/leaderboard/1"
@@ -102,13 +103,19 @@ def render(
     rows = _read_rows(board, folder, root)
     facts = load_facts(board["board"], root)
     for entry in rows:
+        is_learned = (folder / entry["row"] / learned_files(entry["seed_schedule"]["seeds"][0])[0]).is_file()
+        seeds = entry["seed_schedule"]["seeds"]
+        entry["learning"] = read_learning(folder / entry["row"], seeds) if is_learned else None
         entry["published"] = _against_published(entry, facts.get(entry["row"]), folder, board["tier"])
     board_digest = digest([[entry["row"], entry["row_digest"]] for entry in rows])
+    learned = [(entry["row"], entry["learning"]) for entry in rows if entry["learning"]]
     files = {
         "leaderboard.csv": _csv(board["board"], rows),
         "leaderboard.md": _markdown(board, rows, board_digest),
         "leaderboard.svg": draw_plot(board["title"], rows),
     }
+    if learned:
+        files[FIGURE] = draw_learning(learned, SETTINGS, _use_bundled_font)
     if rules is not None:
         files |= admission.render(admission.report(board["board"], rules, folder))
     document: dict[str, Any] = {
@@ -174,7 +181,7 @@ def _strays(board: Mapping[str, Any], folder: Path) -> list[str]:
         problems.append(f"(folder): must be the folder of board {board['board']}, found {folder.name}")
     for path in sorted(folder.iterdir()) if folder.is_dir() else ():
         hidden = path.name.startswith(".")
-        own = path.name.startswith(("leaderboard.", "admission_report."))
+        own = path.name.startswith(("leaderboard.", "admission_report.")) or path.name == FIGURE
         rendered = own and path.is_file() and not path.is_symlink()
         row = path.name in board["rows"] and path.is_dir() and not path.is_symlink()
         if not (hidden or rendered or row):
@@ -250,19 +257,26 @@ def _against_published(entry: Mapping[str, Any], facts: Any, folder: Path, tier:
         return None
     names = [episode_file(seed) for seed in entry["seed_schedule"]["seeds"]]
     files = {name: (folder / entry["row"] / name).read_bytes() for name in names}
-    compared = compare_with_facts(facts, files)
     pooled, own = facts["pooled"], entry["summary"]
+    stress = pooled["force_peak_n"] if pooled["force_peak_n"]["n"] else None
+    records = [decode(line, name) for name, data in files.items() for _, line in split_lines(data, name)]
+    if entry["learning"]:
+        # Another training is another policy: episodes of equal number have nothing to agree on, distributions may.
+        return {
+            "success_mean": pooled["success_mean"],
+            "rates": _rates(pooled["per_partner"], own["per_partner"]),
+            "channels": _channels(stress, own["stress"], pooled["channels"], channel_summary(records)),
+        }
+    compared = compare_with_facts(facts, files)
     pairs = {
         **{name: (pooled[name], own["published"][name]) for name in ("n_episodes", "success_mean", "success_iqm")},
         "ci_bundle": (pooled["ci_bundle"], own["published"]["success_iqm_ci_bundle_stream"]),
         "ci_leaderboard": (pooled["ci_leaderboard"], own["published"]["success_iqm_ci_leaderboard_stream"]),
         "per_partner": (pooled["per_partner"], own["per_partner"]),
     }
-    stress = pooled["force_peak_n"] if pooled["force_peak_n"]["n"] else None
     counts = ("episodes_agree", "episodes_total", "files_identical", "files_total")
     details: dict[str, Any] = {}
     if tier != "exact":
-        records = [decode(line, name) for name, data in files.items() for _, line in split_lines(data, name)]
         details = {
             "per_member": compared["per_member"],
             "channels": _channels(stress, own["stress"], pooled["channels"], channel_summary(records)),
@@ -274,6 +288,13 @@ def _against_published(entry: Mapping[str, Any], facts: Any, folder: Path, tier:
         "stress_equal": digest(stress) == digest(own["stress"]),
         **details,
     }
+
+
+def _rates(published: Mapping[str, float], own: Mapping[str, float]) -> dict[str, list[float]]:
+    """Partner -> [rate here, published]; a sole partner is the pair's own, whatever either side calls it."""
+    if len(published) == len(own) == 1:
+        return {name: [rate, *published.values()] for name, rate in own.items()}
+    return {name: [rate, published[name]] for name, rate in own.items() if name in published}
 
 
 def _channels(
@@ -389,6 +410,17 @@ def _published_table(rows: Iterable[Mapping[str, Any]]) -> str:
     return _table(header, lines)
 
 
+def _rate_table(rows: Sequence[Mapping[str, Any]]) -> str:
+    partners = list(dict.fromkeys(name for entry in rows for name in entry["published"]["rates"]))
+    lines = []
+    for entry in rows:
+        facts = entry["published"]
+        pairs = [(entry["summary"]["published"]["success_mean"], facts["success_mean"])]
+        pairs += [facts["rates"].get(name) for name in partners]
+        lines.append([entry["row"], *(MISSING if pair is None else f"{pair[0]:.3f} / {pair[1]:.3f}" for pair in pairs)])
+    return _table(["Row", "all", *partners], lines)
+
+
 def _member_table(per_member: Mapping[str, Any]) -> str:
     header, *lines = member_lines(per_member)
     return _table(header, lines)
@@ -449,11 +481,27 @@ def _markdown(board: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], board
     for entry in rows:
         about = " ".join(entry["description"].split())
         parts += [f"**{entry['row']}**{': ' + about if about else ''}\n", _matrix_table(entry["summary"]["matrix"])]
-    if any(entry["published"] is not None for entry in rows):
-        parts += ["## Against the published row\n", _published_table(rows)]
-    detailed = [entry for entry in rows if "per_member" in (entry["published"] or {})]
-    for entry in detailed:
+    learned = [(entry["row"], entry["learning"]) for entry in rows if entry["learning"]]
+    if learned:
+        header, lines = selection_table(learned)
+        parts += ["## Training and selected checkpoints\n", f"![Training of the learned rows]({FIGURE})\n"]
+        parts += [_table(header, lines), "".join(f"- {note}\n" for note in learned_notes(learned))]
+    compared = [entry for entry in rows if entry["published"] is not None]
+    scripted = [entry for entry in rows if not entry["learning"]]
+    if compared:
+        parts.append("## Against the published row\n")
+    if any(entry["published"] is not None for entry in scripted):
+        parts.append(_published_table(scripted))
+    detailed = [entry for entry in compared if "channels" in entry["published"]]
+    for entry in (entry for entry in detailed if "per_member" in entry["published"]):
         parts += [f"**{entry['row']}**, outcomes by member\n", _member_table(entry["published"]["per_member"])]
+    distributed = [entry for entry in compared if entry["learning"]]
+    if distributed:
+        parts += [
+            "Learned rows are other trainings than the published ones, so only rates compare: here / published, mean "
+            "over the training seeds.\n",
+            _rate_table(distributed),
+        ]
     if detailed:
         parts += [
             "Measured quantities over all episodes of a row: here / published (relative difference). Names are those "

@@ -17,12 +17,16 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel, ValidationError
+
 from rowproof import git
-from rowproof.boards import Board, Plan, row_setup
+from rowproof.boards import Board, Plan, row_setup, selection_setup, training_setup
+from rowproof.checkpoints import uri_of
 from rowproof.closure import Closure, HashCache, analyse, closure
 from rowproof.errors import RowproofError
 from rowproof.evidence import bundle as writer
 from rowproof.evidence.checks import CheckTable
+from rowproof.evidence.learning import selection_problems, training_problems
 from rowproof.evidence.statistics import row_summary
 from rowproof.families import Engine, engines
 from rowproof.hashing import sha256_hex
@@ -34,12 +38,13 @@ from rowproof.layout import (
     SUMS,
     bundle_files,
     episode_file,
+    learned_files,
     read_provenance,
     read_sums,
     render_sums,
 )
 from rowproof.partners import PartnerSet
-from rowproof.recipes import SCRIPTS, STAGES, read_pins
+from rowproof.recipes import LEARNED_STAGES, SCRIPTS, STAGES, read_pins
 from rowproof.records import (
     check_fields,
     decode,
@@ -79,6 +84,8 @@ _PRODUCED = {"producer": (str,), "setup": (dict,)}
 RECIPE_FIELDS = {
     stage: {"stage": (str,), **own, "code": (dict,), "pins": (dict,), "upstream": (dict,)}
     for stage, own in {
+        "train": _PRODUCED,
+        "select": _PRODUCED,
         "specs": {"plan": (dict,), **_PRODUCED},
         "simulate": _PRODUCED,
         "summary": {"statistics": (dict,), "partners": (list,)},
@@ -133,6 +140,19 @@ class _Checker:
         self.plan: Plan | None = None
         self.engine: Engine | None = None
         self.setup: dict[str, Any] | None = None
+        # Of learned rows: seed -> the checkpoint that plays it, once its evidence was read.
+        self.selected: dict[int, dict[str, Any]] = {}
+
+    @property
+    def learned(self) -> bool:
+        """Whether the plan says that the row's policy is trained."""
+        row = self.plan.rows.get(self.documents.get("bundle.json", {}).get("row")) if self.plan else None
+        return row is not None and row.training is not None
+
+    @property
+    def stages(self) -> tuple[str, ...]:
+        """The stages that the row must have."""
+        return LEARNED_STAGES if self.learned else STAGES
 
     def run(self) -> None:
         self._files()
@@ -141,6 +161,8 @@ class _Checker:
         self._sums()
         self._bundle()
         self._recipe()
+        if self.learned:
+            self._learning()
         self._partners()
         self._records()
         self._provenance()
@@ -162,7 +184,8 @@ class _Checker:
 
     def _documents(self) -> None:
         must = "UTF-8, no byte-order mark, canonical JSON with unique keys, exactly one final newline"
-        for name in ("bundle.json", "recipe.json", "identities.json", PROVENANCE):
+        learned = sorted(name for name in self.files if re.fullmatch(r"(training|selection)_seed\d+\.json", name))
+        for name in ("bundle.json", "recipe.json", "identities.json", PROVENANCE, *learned):
             with self.table.guard(f"encoding:{name}", must):
                 if name not in self.files:
                     raise RowproofError(f"{name} is missing")
@@ -189,7 +212,7 @@ class _Checker:
             expected = [n for n in self.files if n not in FIXED_FILES and n.startswith("episodes_seed")]
             self.table.add("files:set", False, must, f"no readable plan; found {sorted(expected)}")
             return
-        wanted = set(bundle_files(self.plan.grid.seeds))
+        wanted = set(bundle_files(self.plan.grid.seeds, self.learned))
         with self.table.guard("files:set", must):
             present = {path.name for path in self.folder.iterdir()}
             found = f"missing {sorted(wanted - present)}, unexpected {sorted(present - wanted)}"
@@ -242,15 +265,15 @@ class _Checker:
         recipes, document = self.documents.get("recipe.json", {}), self.documents.get("bundle.json", {})
         must = "every recipe has the keys and types of its stage, and no others"
         with self.table.guard("recipe:schema", must):
-            for stage in STAGES:
+            for stage in self.stages:
                 check_fields(recipes[stage], RECIPE_FIELDS[stage], f"recipe.json: {stage}")
             check_fields(recipes["specs"]["plan"], PLAN_FIELDS, "recipe.json: specs: plan")
             self.table.add("recipe:schema", True, must, f"{len(recipes)} stages")
         must = "recipe.json holds all stages in order, each with the keys of the one before it"
         with self.table.guard("recipe:chain", must):
             upstream: dict[str, str] = {}
-            broken = [] if tuple(recipes) == STAGES else ["stages"]
-            for stage in STAGES:
+            broken = [] if tuple(recipes) == self.stages else ["stages"]
+            for stage in self.stages:
                 if recipes[stage]["stage"] != stage or recipes[stage]["upstream"] != upstream:
                     broken.append(stage)
                 upstream = {stage: digest(recipes[stage])}
@@ -277,14 +300,101 @@ class _Checker:
                 "blob": (document["plan"].get("blob"), blob),
                 "policy": (document["policy"].get("name"), planned.policy if planned else "(row not in plan)"),
                 "producers": (
-                    [recipes["specs"]["producer"], recipes["simulate"]["producer"]],
-                    [self.engine.specs_module, self.engine.simulate_module] if self.engine else [],
+                    {stage: recipes[stage]["producer"] for stage in self.stages if "producer" in recipes[stage]},
+                    self._producers(),
                 ),
             }
             differing = {key: values for key, values in stated.items() if any(v != values[0] for v in values)}
             self.table.add("plan:row", not differing, must, f"differing {differing}" if differing else f"blob {blob}")
         self._project_plan(document)
         self._project_board(document)
+
+    def _producers(self) -> dict[str, str | None]:
+        """Stage -> the module that the row's engine names for it."""
+        if self.engine is None:
+            return {}
+        engine = self.engine
+        learned = {"train": engine.training_module, "select": engine.validation_module} if self.learned else {}
+        return {**learned, "specs": engine.specs_module, "simulate": engine.simulate_module}
+
+    def _learning(self) -> None:
+        """What only learned rows have: trainings, selections, checkpoints."""
+        assert self.plan is not None
+        recipes, document = self.documents.get("recipe.json", {}), self.documents.get("bundle.json", {})
+        must = "trainings and selection are set up as the plan and the project's training configuration demand"
+        with self.table.guard("training:plan", must):
+            if self.engine is None or self.engine.training_model is None:
+                raise RowproofError("no engine with learned policies")
+            recorded, row = recipes["train"]["setup"], document["row"]
+            name = self.plan.rows[row].training
+            config, source = self._training_config(str(name), recorded["training"])
+            demanded = training_setup(self.plan, row, config, self.engine)
+            wrong = [] if _same(demanded, recorded) else ["setup of the training"]
+            holds = False if wrong else (source is not None or None)
+            found = f"differing {wrong}" if wrong else f"equals {source}" if source else "no project to compare with"
+            self.table.add("training:plan", holds, must, found)
+        for seed in self.plan.grid.seeds:
+            self._learned_seed(seed, recipes)
+
+    def _training_config(self, name: str, recorded: Mapping[str, Any]) -> tuple[BaseModel, str | None]:
+        """The project's training configuration and where it was found: today's, or at a commit of the bundle.
+
+        Without a project it is the recorded one, from nowhere.
+        """
+        assert self.engine is not None and self.engine.training_model is not None
+        model, path = self.engine.training_model, f"config/training/{name}.yaml"
+        if self.root is None:
+            return _as_model(recorded, model, "recipe.json"), None
+        first = None
+        for commit in (None, *self._commits()):
+            if commit is None:
+                data = (self.root / path).read_bytes() if (self.root / path).is_file() else None
+            else:
+                data = git.file_at(self.root, commit, path)
+            if data is None:
+                continue
+            config = validate(parse(data, path), model)
+            found = config, path if commit is None else f"{path} at {commit}"
+            if _same(config.model_dump(by_alias=True), recorded):
+                return found
+            first = first or found
+        if first is None:
+            raise RowproofError(f"the project must have {path}, found none today or at the bundle's commits")
+        return first
+
+    def _learned_seed(self, seed: int, recipes: Mapping[str, Any]) -> None:
+        """Training, selection and checkpoint of one training seed."""
+        training_name, selection_name, checkpoint_name = learned_files(seed)
+        must = "the training ran to its end and names a checkpoint at every step that the configuration demands"
+        with self.table.guard(f"training:seed{seed}", must):
+            problems = training_problems(self.documents.get(training_name), seed, recipes["train"]["setup"]["training"])
+            self.table.add(f"training:seed{seed}", not problems, must, "; ".join(problems) or "whole")
+        must = "every checkpoint was judged in the planned episodes, and the best of them, then the earliest, was taken"
+        with self.table.guard(f"selection:seed{seed}", must):
+            assert self.plan is not None and self.engine is not None and self.engine.validation_module is not None
+            validation = import_module(self.engine.validation_module)
+            setup = recipes["select"]["setup"]
+            candidates = self.documents[training_name]["checkpoints"]
+            problems = selection_problems(self.documents.get(selection_name), seed, candidates, setup["limits"])
+            if not problems:
+                chosen = self.documents[selection_name]
+                problems = [
+                    f"step {each['step']}: {problem}"
+                    for each in chosen["candidates"]
+                    for problem in validation.check_episodes(setup, each["episodes"])
+                ]
+                self.selected[seed] = chosen["selected"]
+            found = "; ".join(problems[:5]) or f"step {self.selected[seed]['step']}"
+            self.table.add(f"selection:seed{seed}", not problems, must, found)
+        must = "the checkpoint is the selected one, by its hash, and holds players of this task"
+        with self.table.guard(f"checkpoint:seed{seed}", must):
+            if seed not in self.selected:
+                raise RowproofError("no readable selection")
+            uri, data = self.selected[seed]["uri"], self.files[checkpoint_name]
+            if uri_of(data) != uri:
+                raise RowproofError(f"{checkpoint_name} is {uri_of(data)}, selected is {uri}")
+            validation.check_checkpoint(recipes["select"]["setup"], uri, data)
+            self.table.add(f"checkpoint:seed{seed}", True, must, uri)
 
     def _project_plan(self, document: Mapping[str, Any]) -> None:
         must = "the plan is one that the project committed, now or earlier"
@@ -351,7 +461,7 @@ class _Checker:
                         problems.append(f"{member['name']}: weights URI")
                 if identity(member["class"], member["seed"], member["checkpoint_step"], uri) != member["identity"]:
                     problems.append(f"{member['name']}: identity")
-            expected_seats = writer.identities(setup)
+            expected_seats = writer.identities(setup, self.selected)
             if not _same(seats, expected_seats):
                 problems.append("identities.json")
             if not _same(document["partners"], {m["name"]: m["identity"] for m in setup["members"]}):
@@ -375,6 +485,12 @@ class _Checker:
             if not wrong and list(demanded) != list(recorded):
                 wrong.append("order of keys")
             self.setup = demanded
+            if self.learned:
+                recorded_selection = recipes["select"]["setup"]
+                if not _same(selection_setup(self.plan, document["row"], partner_set, self.engine), recorded_selection):
+                    wrong.append("setup of the selection")
+                # What the records must name; no part of the recipe, since it is known only after training.
+                self.setup["checkpoints"] = {seed: chosen["uri"] for seed, chosen in self.selected.items()}
             summary = recipes["summary"]
             if not _same(summary["statistics"], self.plan.statistics.model_dump()):
                 wrong.append("statistics")
@@ -483,7 +599,7 @@ class _Checker:
                 elif not self._same_code("simulate"):
                     self.table.add("records:replay", None, must, "made by other simulation code than that at hand")
                 else:
-                    fresh = simulate.simulate(self.setup, specs)
+                    fresh = simulate.simulate(self.setup, specs, *self._players())
                     lines = zip((encode_line(r) for r in fresh), (encode_line(r) for r in records), strict=False)
                     places = [place for (place, _, _), (new, old) in zip(pairs, lines, strict=False) if new != old]
                     found = f"differing {places[:5]}" if places else f"{len(records)} of {len(specs)} equal"
@@ -495,6 +611,12 @@ class _Checker:
             stated = self.documents["bundle.json"]["summary"]
             same = encode_document(fresh) == encode_document(stated)
             self.table.add("summary:exact", same, must, "equal" if same else _first_difference(stated, fresh))
+
+    def _players(self) -> tuple[dict[int, tuple[str, bytes]], ...]:
+        """The further argument that a simulation with learned policies takes."""
+        if not self.learned:
+            return ()
+        return ({seed: (each["uri"], self.files[learned_files(seed)[2]]) for seed, each in self.selected.items()},)
 
     def _same_code(self, stage: str) -> bool:
         """Whether the code that this process runs is the one that the recipe names for ``stage``."""
@@ -524,7 +646,7 @@ class _Checker:
             problems = []
             if document["row_digest"] != sha256_hex(self.files["bundle.json"]):
                 problems.append("belongs to another bundle")
-            if stages != set(STAGES):
+            if stages != set(self.stages):
                 problems.append(f"stages {sorted(stages)}")
             recipes = self.documents["recipe.json"]
             if any(job["versions"] != recipes[job["stage"]]["pins"] for job in document["jobs"]):
@@ -554,6 +676,9 @@ class _Checker:
             if missing or root is None or not commits:
                 self.table.add("history:plan", None, must, f"commits not in this clone: {missing or 'none recorded'}")
             else:
+                # A later plan asks for other episodes, not for other trainings.
+                evaluated = {job["commit"] for job in self._jobs() if job["stage"] in STAGES}
+                commits = sorted(evaluated) or commits
                 plan = self.documents["bundle.json"]["plan"]
                 blob = git.blob_id(self.files["plan.yaml"])
                 wrong = [commit for commit in commits if _blob_at(root, commit, plan["path"]) != blob]
@@ -643,6 +768,18 @@ def _pins_at(root: Path, commit: str) -> dict[str, str]:
             raise RowproofError(f"{commit} must hold requirements.lock, found none")
         (Path(folder) / "requirements.lock").write_bytes(data)
         return read_pins(Path(folder))
+
+
+def _as_model(recorded: Mapping[str, Any], model: type[BaseModel], where: str) -> BaseModel:
+    """A recorded configuration as its model.
+
+    Raises:
+        RowproofError: it is none.
+    """
+    try:
+        return model.model_validate(recorded)
+    except ValidationError as error:
+        raise RowproofError(f"{where}: must be a valid {model.__name__}, found {error.error_count()} errors") from None
 
 
 def _same(one: Any, other: Any) -> bool:

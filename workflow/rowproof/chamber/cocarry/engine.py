@@ -1,15 +1,13 @@
 """``cocarry@v1``: the records of co-carry episodes, and what must hold in each."""
 
-import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
-
-import numpy as np
 
 from rowproof.chamber.cells import parse_cell
 from rowproof.chamber.cocarry.egos import POLICIES as SCRIPTED_POLICIES
 from rowproof.chamber.cocarry.egos import build_ego
 from rowproof.chamber.cocarry.learned_players import LEARNED_POLICIES, build_learned
+from rowproof.chamber.cocarry.measurements import measurement_problems
 from rowproof.chamber.cocarry.partners import Player, build_partner
 from rowproof.chamber.cocarry.runner import Runner
 from rowproof.chamber.cocarry_cell import CocarryCell
@@ -121,42 +119,6 @@ def simulate(
             progress.advance(1, episode.steps)
 
 
-def _measurements(cell: CocarryCell, success: bool, force_n: float, metadata: Mapping[str, Any]) -> list[str]:
-    """What is wrong with the measured values of one record."""
-    tilt_deg, distance_m, steps = metadata["max_tilt_deg"], metadata["centroid_to_goal"], metadata["n_steps"]
-    problems = []
-    for name, value, upper in (
-        ("force_peak", force_n, math.inf),
-        ("max_tilt_deg", tilt_deg, float(np.float32(90.0))),
-        ("centroid_to_goal", distance_m, math.inf),
-    ):
-        # The sign bit, not the value: -0.0 compares equal to 0.0 and is another line.
-        if not math.isfinite(value) or math.copysign(1.0, value) < 0 or value > upper:
-            problems.append(f"{name} must be finite and within 0 and {upper!r}, found {value!r}")
-        elif abs(value) > float(np.finfo(np.float32).max) or float(np.float32(value)) != value:
-            problems.append(f"{name} must be a single-precision value, found {value!r}")
-    if not 1 <= steps <= cell.max_steps or steps != math.floor(steps):
-        problems.append(f"n_steps must be a whole number from 1 to {cell.max_steps}, found {steps!r}")
-    if not success:
-        # Nothing but success ends an episode early.
-        if steps != cell.max_steps:
-            problems.append(f"n_steps of a failure must be {cell.max_steps}, found {steps!r}")
-        return problems
-    # The judge compares in single precision.
-    radius_m, max_tilt_deg, max_force_n = (
-        float(np.float32(limit)) for limit in (cell.goal_radius_m, cell.tilt_limit_deg, cell.force_limit_n)
-    )
-    for name, holds, must, value in (
-        ("n_steps", steps >= cell.settle_step, f"at least {cell.settle_step}", steps),
-        ("centroid_to_goal", distance_m <= radius_m, f"at most {radius_m!r}", distance_m),
-        ("max_tilt_deg", tilt_deg < max_tilt_deg, f"below {max_tilt_deg!r}", tilt_deg),
-        ("force_peak", force_n < max_force_n, f"below {max_force_n!r}", force_n),
-    ):
-        if not holds:
-            problems.append(f"{name} of a success must be {must}, found {value!r}")
-    return problems
-
-
 def check_record(setup: Mapping[str, Any], spec: Mapping[str, Any], record: Any) -> list[str]:
     """What is wrong with ``record`` as the record of ``spec``, as far as can be told without running the episode.
 
@@ -200,5 +162,5 @@ def check_record(setup: Mapping[str, Any], spec: Mapping[str, Any], record: Any)
         )
     except RecordError as error:
         return [f"{where}: {error}"]
-    problems += _measurements(cell, record["success"], record["force_peak"], metadata)
+    problems += measurement_problems(cell, record["success"], record["force_peak"], metadata)
     return [f"{where}: {problem}" for problem in problems]
