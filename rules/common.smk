@@ -110,7 +110,8 @@ def board_files(board):
 
 def bundles_of(board):
     """The bundles of a board's rows. Those to be rebuilt must be plain inputs: ancient ones would not pass it on."""
-    rows = [ROWS[f"{board.board}/{name}"] for name in board.rows]
+    own = [f"{board.board}/{name}" for name in board.rows]
+    rows = [ROWS[name] for name in [*own, *board.foreign_rows]]
     return [
         ancient(row.bundle) if row.state == "current" else row.bundle for row in rows
     ]

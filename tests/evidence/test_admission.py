@@ -4,7 +4,7 @@ import math
 import pytest
 import yaml
 from helpers import ROOT, shared_data
-from rowproof.errors import RecordError, RowproofError
+from rowproof.errors import HistoryGap, RecordError, RowproofError
 from rowproof.evidence.admission import decide_ceiling, decide_floor, limit_stress, render, report, verdict_of
 from rowproof.hashing import sha256_hex
 from rowproof.layout import episode_file
@@ -192,6 +192,94 @@ def test_the_stress_of_failures_does_not_count(board):
     assert found["checks"][0]["statistics"]["stress_n"] == 15
 
 
+# --- The instrument --------------------------------------------------------------------------------------------------
+
+A4 = {"board": "cocarry-v1", "row": "b-aht", "c_min": 0.75}
+
+
+@pytest.fixture
+def instrumented(tmp_path, board):
+    """Writes a board's rows and those of an instrument with two partners; returns the report with A4."""
+
+    def make(change=lambda one: None):
+        records = {
+            seed: [
+                record(seed, index, True) | {"metadata": {"member": ("m", "n")[index % 2]}} for index in range(EPISODES)
+            ]
+            for seed in SEEDS
+        }
+        for records_of_seed in records.values():
+            for one in records_of_seed:
+                change(one)
+        row(tmp_path / "results", "cocarry-v1/b-aht", records)
+        path = tmp_path / "results/cocarry-v1/b-aht/bundle.json"
+        path.write_bytes(encode_document({**json.loads(path.read_bytes()), "partners": {"m": "1", "n": "2"}}))
+        folder = tmp_path / "results/admission/cocarry-v1"
+        board()
+        folder.mkdir(parents=True)
+        for key in ("a1", "a2", "a3"):
+            (tmp_path / RULES[key]).rename(folder / RULES[key])
+        return report("admission/cocarry-v1", {**RULES, "a4": A4}, folder)
+
+    return make
+
+
+def test_an_instrument_that_copes_with_all_partners_passes(instrumented, tmp_path):
+    found = instrumented()
+    assert (found["verdict"], outcomes(found)["A4"]) == ("ADMITTED", PASS)
+    digest = sha256_hex((tmp_path / "results/cocarry-v1/b-aht/bundle.json").read_bytes())
+    assert found["row_digests"]["cocarry-v1/b-aht"] == digest
+
+
+def test_one_partner_too_many_fails_the_instrument(instrumented):
+    found = instrumented(lambda one: one.update(success=one["metadata"]["member"] == "m"))
+    assert (found["verdict"], outcomes(found)["A4"]) == ("UNINSTRUMENTABLE", FAIL)
+    assert found["checks"][-1]["statistics"]["success_ci_low_n"] == 0.0
+
+
+def test_an_instrument_on_its_threshold_fails_since_its_episodes_cannot_be_extended(instrumented):
+    found = instrumented(lambda one: one.update(success=one["seed"] == 7 or one["metadata"]["member"] == "m"))
+    low = found["checks"][-1]["statistics"]["success_ci_low_n"]
+    assert low < A4["c_min"]
+    assert outcomes(found)["A4"] == FAIL
+
+
+def test_one_stressed_success_fails_the_instrument(instrumented):
+    def stress(one):
+        if (one["seed"], one["episode_idx"]) == (8, 5):
+            one["force_peak"] = 130.5
+
+    assert outcomes(instrumented(stress))["A4"] == FAIL
+
+
+def test_a_missing_instrument_leaves_the_report_open(board, tmp_path):
+    board()
+    with pytest.raises(HistoryGap, match="rests on cocarry-v1/b-aht"):
+        report("cocarry-admission", {**RULES, "a4": A4}, tmp_path)
+
+
+def test_a4_gives_the_published_figure_for_the_published_episodes(tmp_path, instrumented):
+    published = shared_data("chamber-bundles", "spikes", "results", "benchmark", "cocarry-v1", "b-aht-2026-07-06")
+    instrumented()
+    bundle = tmp_path / "results/cocarry-v1/b-aht"
+    records = {
+        seed: [json.loads(line) for line in (published / f"episodes_seed{seed}.jsonl").read_text().splitlines()]
+        for seed in range(5)
+    }
+    names = dict.fromkeys(one["metadata"]["member"] for one in records[0])
+    for path in bundle.iterdir():
+        path.unlink()
+    bundle.rmdir()
+    row(bundle.parent, "b-aht", records)
+    document = json.loads((bundle / "bundle.json").read_bytes())
+    (bundle / "bundle.json").write_bytes(encode_document({**document, "partners": dict.fromkeys(names, "x")}))
+    rules = {**RULES, "stress_limit_n": 130.56970529556276, "a4": A4}
+    found = report("admission/cocarry-v1", rules, tmp_path / "results/admission/cocarry-v1")["checks"][-1]
+    assert found["outcome"] == PASS
+    assert found["statistics"]["success_ci_low_weakest"] == found["statistics"]["success_ci_low_imp_blend_c"]
+    assert round(found["statistics"]["success_ci_low_weakest"], 3) == 0.833
+
+
 def test_without_a_limit_any_stress_passes(board):
     found = board(a1=lambda r: r.update(force_peak=1e6), stress_limit_n=None)
     assert outcomes(found)["A1"] == PASS
@@ -265,7 +353,8 @@ def test_the_published_records_give_the_published_report(tmp_path):
     source = shared_data("chamber-bundles/spikes/results/admission/cocarry-2026-07-05")
     plan = yaml.safe_load((ROOT / "config/plans/admission/cocarry-v1.yaml").read_text(encoding="utf-8"))
     published = json.loads((source / "admission_report.json").read_bytes())
-    rules = plan["admission"]
+    # A4 was asked in another report, a week later.
+    rules = plan["admission"] | {"a4": None}
     for key, cell in (("a1", "a1_reference"), ("a2", "a2_single_arm"), ("a3", "a3_blind")):
         stated = json.loads((source / cell / "bundle.json").read_bytes())
         assert plan["grid"]["seeds"] == stated["seed_schedule"]["seeds"]

@@ -108,6 +108,14 @@ class SelectionPlan(Strict):
     _distinct = field_validator("seeds")(_unique)
 
 
+class InstrumentPlan(Strict):
+    """A row of another board whose policy is to serve as the fixed instrument for judging partners."""
+
+    board: BoardName
+    row: Name
+    c_min: Annotated[float, Field(ge=0, le=1)] = Field(description="A4: least lower bound of success with any partner")
+
+
 class AdmissionPlan(Strict):
     """What a task must show before rows of it may be ranked, and by which rows of the plan it is shown."""
 
@@ -120,6 +128,12 @@ class AdmissionPlan(Strict):
     a1: Name = Field(description="row of the matched reference pair")
     a2: Name = Field(description="row with the partner ablated")
     a3: Name = Field(description="row of the blind ego, paired with a1")
+    a4: InstrumentPlan | None = Field(None, description="A4 is asked only when a policy serves as instrument")
+
+    @property
+    def foreign_rows(self) -> list[str]:
+        """Rows of other boards, ``<board>/<row>``, that the report rests on."""
+        return [f"{self.a4.board}/{self.a4.row}"] if self.a4 else []
 
 
 # The seat of a partner that was trained together with the ego; its weights are in the ego's checkpoint.

@@ -236,6 +236,8 @@ class BoardPlan:
     state: str
     reason: str | None
     files: tuple[str, ...]
+    # Rows of other boards, <board>/<row>, that an admission report rests on.
+    foreign_rows: tuple[str, ...] = ()
 
     @property
     def recipe_path(self) -> str:
@@ -642,7 +644,8 @@ def prepare(root: Path, workdir: Path, touch: bool = True) -> Launch:
             _prepare_row(config, setup, row, root, workdir, cache, pins, tree.dirty, touch) for row in setup.board.rows
         ]
         rows += own
-        boards.append(_prepare_board(setup, own, root, workdir, cache, pins, touch))
+    for setup in setups.values():
+        boards.append(_prepare_board(setup, rows, root, workdir, cache, pins, touch))
     if touch:
         cache.save()
     return Launch(str(root), tree.commit, tree.dirty, tuple(rows), tuple(boards))
@@ -696,9 +699,10 @@ def _prepare_row(
     return plan
 
 
-def _board_reason(folder: Path, key: str, rows: list[RowPlan], cache: HashCache) -> str | None:
+def _board_reason(folder: Path, key: str, rows: list[RowPlan], foreign: list[RowPlan], cache: HashCache) -> str | None:
     """Why a rendered board is not current; None when it is."""
     waiting = [row.row for row in rows if row.state != "current"]
+    waiting += [row.name for row in foreign if row.state != "current"]
     if waiting:
         return f"rows {', '.join(waiting)} are not current"
     try:
@@ -712,6 +716,10 @@ def _board_reason(folder: Path, key: str, rows: list[RowPlan], cache: HashCache)
         # What the rows hold is not part of the key, since it is unknown until they are built.
         rendered = {row["row"]: row["row_digest"] for row in recorded["rows"]}
         changed = [row.row for row in rows if rendered.get(row.row) != cache.sha256(folder / row.row / "bundle.json")]
+        if foreign:
+            shown = decode((folder / ADMISSION_FILES[0]).read_bytes(), ADMISSION_FILES[0])["row_digests"]
+            results = folder.parents[rows[0].board.count("/")]
+            changed += [r.name for r in foreign if shown.get(r.name) != cache.sha256(results / r.name / "bundle.json")]
         return f"rows {', '.join(changed)} changed" if changed else None
     except FileNotFoundError:
         return "it is not rendered yet"
@@ -726,7 +734,7 @@ BOARD_FILES = ("leaderboard.csv", "leaderboard.json", "leaderboard.md", "leaderb
 
 def _prepare_board(
     setup: BoardSetup,
-    rows: list[RowPlan],
+    all_rows: list[RowPlan],
     root: Path,
     workdir: Path,
     cache: HashCache,
@@ -734,6 +742,11 @@ def _prepare_board(
     touch: bool,
 ) -> BoardPlan:
     board = setup.board
+    rows = [row for row in all_rows if row.board == board.board]
+    named = setup.plan.admission.foreign_rows if setup.plan.admission else []
+    foreign = [row for row in all_rows if row.name in named]
+    if len(foreign) != len(named):
+        raise ConfigError(f"{setup.plan_path}: admission: a4 must name a row of a configured board, found {named}")
     folder = workdir / "results" / board.board
     facts = root / "resources" / "published" / f"{board.board}.yaml"
     recipe = {
@@ -747,9 +760,17 @@ def _prepare_board(
     key = digest(recipe)
     files = BOARD_FILES + (ADMISSION_FILES if setup.plan.admission else ())
     files += LEARNED_BOARD_FILES if any(row.learned for row in rows) else ()
-    reason = _board_reason(folder, key, rows, cache)
+    reason = _board_reason(folder, key, rows, foreign, cache)
     current = reason is None
-    plan = BoardPlan(board.board, tuple(row.row for row in rows), key, "current" if current else "stale", reason, files)
+    plan = BoardPlan(
+        board.board,
+        tuple(row.row for row in rows),
+        key,
+        "current" if current else "stale",
+        reason,
+        files,
+        tuple(row.name for row in foreign),
+    )
     if touch:
         write_if_changed(workdir / plan.recipe_path, encode_document(recipe), durable=False)
         outputs = (folder / name for name in files)
@@ -782,6 +803,7 @@ def read_launch(path: Path) -> Launch:
         for row in data["rows"]
     )
     boards = tuple(
-        BoardPlan(**{**board, "rows": tuple(board["rows"]), "files": tuple(board["files"])}) for board in data["boards"]
+        BoardPlan(**{**board, **{key: tuple(board[key]) for key in ("rows", "files", "foreign_rows")}})
+        for board in data["boards"]
     )
     return Launch(data["root"], data["commit"], data["dirty"], rows, boards)

@@ -1,15 +1,16 @@
 """Admission: what a task must show before rows of it may be ranked.
 
 A1 asks whether the reference pair solves it, A2 whether one robot alone cannot, A3 whether a blind ego loses by not
-seeing its partner. The rules are those of the published admission protocol.
+seeing its partner, A4 (when a policy is to judge partners) whether it copes with every one of them.
+The rules are those of the published admission protocol.
 """
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rowproof.errors import RecordError
-from rowproof.evidence.statistics import clusters_of, paired_delta, stress_summary, success_summary
+from rowproof.errors import HistoryGap, RecordError
+from rowproof.evidence.statistics import clusters_of, paired_delta, partner_of, stress_summary, success_summary
 from rowproof.hashing import sha256_hex
 from rowproof.layout import episode_file
 from rowproof.records import decode, encode_document, split_lines
@@ -52,6 +53,11 @@ def verdict_of(outcomes: Mapping[str, str]) -> str:
     return "UNINSTRUMENTABLE" if outcomes.get("A4") == FAIL else "ADMITTED"
 
 
+def results_of(board: str, folder: Path) -> Path:
+    """The folder ``results`` that holds ``folder``, the one of ``board``."""
+    return folder.absolute().parents[board.count("/")]
+
+
 def _records(folder: Path, document: Mapping[str, Any]) -> list[dict[str, Any]]:
     names = [episode_file(seed) for seed in document["seed_schedule"]["seeds"]]
     return [decode(line, name) for name in names for _, line in split_lines((folder / name).read_bytes(), name)]
@@ -70,15 +76,52 @@ def _success(records: list[dict[str, Any]], bootstrap: Mapping[str, int], succes
     }
 
 
+def _instrument(
+    rules: Mapping[str, Any], stress_limit_n: float | None, folder: Path, bootstrap: Mapping[str, int]
+) -> dict[str, Any]:
+    """Check A4 on the row that ``rules`` name; ``folder`` is that row's bundle."""
+    document = decode((folder / "bundle.json").read_bytes(), "bundle.json")
+    records = _records(folder, document)
+    members = {
+        name: _success([record for record in records if partner_of(record) == name], bootstrap, True)
+        for name in document["partners"]
+    }
+    outcomes = {
+        name: limit_stress(
+            decide_floor(own["success_ci_low"], own["success_ci_high"], rules["c_min"]),
+            [own["stress_max_n"]],
+            stress_limit_n,
+        )
+        for name, own in members.items()
+    }
+    weakest = min(members, key=lambda name: members[name]["success_ci_low"])
+    limited = "" if stress_limit_n is None else f", and no successful episode is stressed beyond {stress_limit_n} N"
+    return {
+        "check": "A4",
+        "question": f"the instrument {rules['row']} copes with every partner of {rules['board']}",
+        # Evidence that is already there cannot be extended: what is open has failed.
+        "outcome": PASS if all(outcome == PASS for outcome in outcomes.values()) else FAIL,
+        "criterion": f"lower bound of success at least {rules['c_min']} with each{limited}",
+        "rows": [f"{rules['board']}/{rules['row']}"],
+        "statistics": {
+            "partners": len(members),
+            "success_ci_low_weakest": members[weakest]["success_ci_low"],
+            **{f"success_ci_low_{name}": own["success_ci_low"] for name, own in members.items()},
+            **{f"stress_max_n_{name}": own["stress_max_n"] for name, own in members.items()},
+        },
+    }
+
+
 def report(board: str, rules: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     """The admission report of a board whose rows were verified, as plain JSON data.
 
     Args:
         board: name of the board.
         rules: the plan's admission section.
-        folder: the folder of the rows.
+        folder: the folder of the rows, ``results/<board>``; rows of other boards lie in the same ``results``.
 
     Raises:
+        HistoryGap: a row of another board is not there.
         RecordError: a stress limit without recorded stress.
     """
     documents = {
@@ -118,6 +161,14 @@ def report(board: str, rules: Mapping[str, Any], folder: Path) -> dict[str, Any]
             "statistics": a3,
         },
     ]
+    digests = {rules[key]: sha256_hex((folder / rules[key] / "bundle.json").read_bytes()) for key in documents}
+    if rules.get("a4"):
+        name, instrument = f"{rules['a4']['board']}/{rules['a4']['row']}", rules["a4"]
+        bundle = results_of(board, folder) / name
+        if not (bundle / "bundle.json").is_file():
+            raise HistoryGap(f"the report rests on {name}, found no bundle in {bundle}: put it there")
+        checks.append(_instrument(instrument, limit, bundle, bootstrap))
+        digests[name] = sha256_hex((bundle / "bundle.json").read_bytes())
     # Nothing after a task that its own reference cannot solve has a meaning.
     checks = checks[:1] if checks[0]["outcome"] == FAIL else checks
     return {
@@ -127,9 +178,7 @@ def report(board: str, rules: Mapping[str, Any], folder: Path) -> dict[str, Any]
         "verdict": verdict_of({check["check"]: check["outcome"] for check in checks}),
         "thresholds": dict(rules),
         "checks": checks,
-        "row_digests": {
-            rules[key]: sha256_hex((folder / rules[key] / "bundle.json").read_bytes()) for key in documents
-        },
+        "row_digests": digests,
     }
 
 

@@ -20,7 +20,7 @@ from rowproof.evidence.statistics import (
     LEADERBOARD_STREAM,
     partner_range,
 )
-from rowproof.evidence.verify import verify_bundle
+from rowproof.evidence.verify import require_verified, verify_bundle
 from rowproof.hashing import sha256_hex
 from rowproof.layout import document_digest, episode_file, learned_files
 from rowproof.records import decode, digest, encode_document, format_float, split_lines
@@ -101,6 +101,9 @@ def render(
             there twice, or ``folder`` holds something else; the message lists every problem. No row, no table.
     """
     rows = _read_rows(board, folder, root)
+    if rules is not None and rules["a4"]:
+        instrument = f"{rules['a4']['board']}/{rules['a4']['row']}"
+        require_verified(admission.results_of(board["board"], folder) / instrument, root)
     facts = load_facts(board["board"], root)
     for entry in rows:
         is_learned = (folder / entry["row"] / learned_files(entry["seed_schedule"]["seeds"][0])[0]).is_file()
