@@ -15,15 +15,7 @@ with job(snakemake, "workflow/scripts/assemble.py") as current:
     recipes = {r["stage"]: r for r in (decode(Path(path).read_bytes(), path) for path in snakemake.input.recipes)}
     planned = recipes["specs"]["plan"]
     check_gate(current.root, planned["path"], planned["blob"])
-    specs_data, jobs = read_product(snakemake.input.specs)
-    specs = [decode(line, f"specs:{number}") for number, line in split_lines(specs_data, "specs")]
-    shards = {}
-    for path in snakemake.input.records:
-        shards[path], entries = read_product(path)
-        jobs += [entry for entry in entries if entry not in jobs]
-    summary, entries = read_product(snakemake.input.summary)
-    jobs += entries
-    learned = {}
+    learned, jobs = {}, []
     for training, evidence, checkpoint in zip(
         snakemake.input.trainings, snakemake.input.evidence, snakemake.input.checkpoints, strict=True
     ):
@@ -33,6 +25,15 @@ with job(snakemake, "workflow/scripts/assemble.py") as current:
         jobs += entries
         chosen = decode(selected, evidence)
         learned[chosen["training_seed"]] = trained, selected, read_bytes(Path(checkpoint), chosen["selected"]["uri"])
+    specs_data, entries = read_product(snakemake.input.specs)
+    jobs += entries
+    specs = [decode(line, f"specs:{number}") for number, line in split_lines(specs_data, "specs")]
+    shards = {}
+    for path in snakemake.input.records:
+        shards[path], entries = read_product(path)
+        jobs += [entry for entry in entries if entry not in jobs]
+    summary, entries = read_product(snakemake.input.summary)
+    jobs += entries
     plan = (current.root / planned["path"]).read_bytes()
     files = build(recipes, plan, split_episodes(shards, specs), decode(summary, "summary"), learned)
     staged = Path(snakemake.output[0]).parent
