@@ -3,16 +3,22 @@
 from rowproof.chamber.cocarry.robot_files import ROBOT_FILES
 from rowproof.chamber.cocarry_cell import CocarryCell
 from rowproof.chamber.handover_cell import HandoverCell
+from rowproof.chamber.handover_training_config import HandoverTrainingConfig
 from rowproof.chamber.push_cell import PushCell
 from rowproof.chamber.training_config import TrainingConfig
 from rowproof.families import Engine
 
+HANDOVER_LEARNED = ("happo", "happo_blind")
 COCARRY_LEARNED = ("happo", "happo_blind", "joint_ego")
 
 ENGINES = (
     Engine(
         name="handover-v1",
-        policies=("ref_script_handover_ego", "random", "static"),
+        policies=("ref_script_handover_ego", "random", "static", *HANDOVER_LEARNED),
+        learned_policies=HANDOVER_LEARNED,
+        training_model=HandoverTrainingConfig,
+        training_module="rowproof.chamber.handover_training",
+        validation_module="rowproof.chamber.handover_validation",
         cell_model=HandoverCell,
         specs_module="rowproof.chamber.grid",
         simulate_module="rowproof.chamber.handover",

@@ -8,47 +8,21 @@ last bit on every platform that draws the same normals.
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from rowproof.chamber.cells import parse_cell
 from rowproof.chamber.grid import differences, record_schema
 from rowproof.chamber.handover_cell import HandoverCell
+from rowproof.chamber.handover_learned import LEARNED_POLICIES, build_learned
+from rowproof.chamber.handover_moves import Observation, Placement, Presentation
 from rowproof.errors import ConfigError, RecordError
 from rowproof.records import Kinds, check_fields
 from rowproof.seeding import substream
 
 TARGET_JITTER_M = 5e-3
 REGRASP_REQUEST_THRESHOLD = 0.5
-
-
-class Presentation(NamedTuple):
-    """What a presenter does: lateral offset of the part (m), grasp error (deg) and delay (s)."""
-
-    lateral_x_m: float
-    lateral_y_m: float
-    grasp_error_deg: float
-    timing_skew_s: float
-
-
-class Observation(NamedTuple):
-    """What the ego sees before it places: the target, the offset of the part and its grasp error, never the delay."""
-
-    target_x_m: float
-    target_y_m: float
-    lateral_x_m: float
-    lateral_y_m: float
-    grasp_error_deg: float
-
-
-class Placement(NamedTuple):
-    """What the ego does: translation (m), wrist turn (deg), and a re-grasp if ``regrasp`` is above one half."""
-
-    translate_x_m: float
-    translate_y_m: float
-    reorient_deg: float
-    regrasp: float
 
 
 @dataclass(frozen=True)
@@ -198,9 +172,9 @@ def random_ego(cell: HandoverCell, seen: Observation, initial_state_seed: int, r
     """Uniform over the command ranges; the same placement whatever the member."""
     rng = substream(f"benchmarks.handover_eval.ego_random.{initial_state_seed}", root_seed)
     reach_m, reach_deg = cell.translation_range_m, cell.wrist_correction_deg
-    x_m = _uniform(rng, -reach_m, reach_m)
-    y_m = _uniform(rng, -reach_m, reach_m)
-    turn_deg = _uniform(rng, -reach_deg, reach_deg)
+    x_m = uniform(rng, -reach_m, reach_m)
+    y_m = uniform(rng, -reach_m, reach_m)
+    turn_deg = uniform(rng, -reach_deg, reach_deg)
     return Placement(x_m, y_m, turn_deg, float(rng.integers(0, 2)))
 
 
@@ -212,9 +186,11 @@ def static_ego(cell: HandoverCell, seen: Observation, initial_state_seed: int, r
 Ego = Callable[[HandoverCell, Observation, int, int], Placement]
 EGOS: dict[str, Ego] = {"ref_script_handover_ego": ref_script, "random": random_ego, "static": static_ego}
 POLICIES = tuple(EGOS)
+"""The policies that need no checkpoint."""
 
 
-def _uniform(rng: np.random.Generator, low: float, high: float) -> float:
+def uniform(rng: np.random.Generator, low: float, high: float) -> float:
+    """One draw, uniform from ``low`` to ``high``."""
     # What Generator.uniform computes, with a product and a sum that no compiler can fuse into one rounding.
     return low + (high - low) * rng.random()
 
@@ -225,7 +201,13 @@ def _uniform(rng: np.random.Generator, low: float, high: float) -> float:
 def target_xy_m(initial_state_seed: int) -> tuple[float, float]:
     """The place target, jittered within +-5 mm; it is shown to the ego and never enters the outcome."""
     rng = substream("env.handover_place", initial_state_seed)
-    return _uniform(rng, -TARGET_JITTER_M, TARGET_JITTER_M), _uniform(rng, -TARGET_JITTER_M, TARGET_JITTER_M)
+    return uniform(rng, -TARGET_JITTER_M, TARGET_JITTER_M), uniform(rng, -TARGET_JITTER_M, TARGET_JITTER_M)
+
+
+def observe(presented: Presentation, initial_state_seed: int) -> Observation:
+    """What the ego sees of a presentation."""
+    target = target_xy_m(initial_state_seed)
+    return Observation(*target, presented.lateral_x_m, presented.lateral_y_m, presented.grasp_error_deg)
 
 
 def judge(cell: HandoverCell, lateral_m: float, angular_deg: float) -> tuple[float, tuple[str, ...]]:
@@ -263,14 +245,15 @@ def resolve(cell: HandoverCell, presented: Presentation, placed: Placement) -> O
 def run_episode(cell: HandoverCell, presenter: Presenter, ego: Ego, initial_state_seed: int, root_seed: int) -> Outcome:
     """Present, place and resolve one episode; a pure function of its arguments."""
     presented = presenter.present(initial_state_seed)
-    target = target_xy_m(initial_state_seed)
-    seen = Observation(*target, presented.lateral_x_m, presented.lateral_y_m, presented.grasp_error_deg)
+    seen = observe(presented, initial_state_seed)
     return resolve(cell, presented, ego(cell, seen, initial_state_seed, root_seed))
 
 
 # ---- records ---------------------------------------------------------------------------------------------------
 
 RECORD_SCHEMA = record_schema(float)
+# Names the checkpoint that played, in the records of learned policies.
+SEED_POLICY = "seed_policy"
 METADATA_SCHEMA: dict[str, Kinds] = {
     "condition": (str,),
     "policy": (str,),
@@ -280,31 +263,56 @@ METADATA_SCHEMA: dict[str, Kinds] = {
     "residual_angular_deg": (float,),
     "failure_mode": (str,),
 }
+LEARNED_METADATA_SCHEMA: dict[str, Kinds] = {
+    "condition": (str,),
+    "policy": (str,),
+    SEED_POLICY: (str,),
+    **{name: kinds for name, kinds in METADATA_SCHEMA.items() if name not in ("condition", "policy")},
+}
 
 
-def simulate(setup: Mapping[str, Any], specs: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+def _build_ego(policy: str, seed: int, checkpoints: Mapping[int, tuple[str, bytes]]) -> Ego:
+    """The ego that plays the episodes of ``seed``."""
+    if policy in EGOS:
+        return EGOS[policy]
+    if policy not in LEARNED_POLICIES:
+        raise ConfigError(f"policy must be one of {[*POLICIES, *LEARNED_POLICIES]}, found {policy!r}")
+    if seed not in checkpoints:
+        raise ConfigError(f"policy {policy} must have a checkpoint for seed {seed}, found none")
+    return build_learned(policy, *checkpoints[seed])
+
+
+def simulate(
+    setup: Mapping[str, Any],
+    specs: Iterable[Mapping[str, Any]],
+    checkpoints: Mapping[int, tuple[str, bytes]] | None = None,
+) -> Iterator[dict[str, Any]]:
     """The record of every spec, in the order of ``specs``; each depends on its own spec and ``setup`` alone.
 
     Args:
         setup: plain data with ``cell``, ``policy``, ``root_seed``, ``partner_set`` and ``members``.
         specs: any part of :func:`rowproof.chamber.grid.specs`, in any order.
+        checkpoints: of learned policies, the URI and the bytes of the checkpoint that plays, by seed.
 
     Raises:
-        ConfigError: the cell, policy or a member that runs is not valid.
+        ConfigError: the cell, policy or a member that runs is not valid, or a checkpoint is missing.
+        CheckpointError: a checkpoint is not what its URI names, or holds no ego of this task.
     """
     cell = parse_cell(HandoverCell, setup["cell"])
     policy, root_seed = setup["policy"], setup["root_seed"]
-    if policy not in EGOS:
-        raise ConfigError(f"policy must be one of {list(POLICIES)}, found {policy!r}")
+    checkpoints = checkpoints or {}
     members = {member["name"]: member for member in setup["members"]}
     presenters: dict[str, Presenter] = {}
+    egos: dict[int, Ego] = {}
     for spec in specs:
-        name, initial_state_seed = spec["member"], spec["initial_state_seed"]
+        seed, name, initial_state_seed = spec["seed"], spec["member"], spec["initial_state_seed"]
         if name not in presenters:
             presenters[name] = build_presenter(members[name])
-        outcome = run_episode(cell, presenters[name], EGOS[policy], initial_state_seed, root_seed)
+        if seed not in egos:
+            egos[seed] = _build_ego(policy, seed, checkpoints)
+        outcome = run_episode(cell, presenters[name], egos[seed], initial_state_seed, root_seed)
         yield {
-            "seed": spec["seed"],
+            "seed": seed,
             "episode_idx": spec["episode_idx"],
             "initial_state_seed": initial_state_seed,
             "success": outcome.success,
@@ -314,6 +322,7 @@ def simulate(setup: Mapping[str, Any], specs: Iterable[Mapping[str, Any]]) -> It
             "metadata": {
                 "condition": cell.condition,
                 "policy": policy,
+                **({SEED_POLICY: checkpoints[seed][0]} if policy in LEARNED_POLICIES else {}),
                 "member": name,
                 "partner_set": setup["partner_set"],
                 "residual_lateral_m": outcome.lateral_m,
@@ -346,6 +355,7 @@ def check_record(setup: Mapping[str, Any], spec: Mapping[str, Any], record: Any)
 
     Schema, agreement with spec and setup, signs, the force that the residuals make, success and failure mode.
     The failure mode of a member whose parameters are withheld is left open where it depends on the grasp error.
+    For learned policies ``setup["checkpoints"]`` gives the URI of the checkpoint of each seed.
 
     Returns:
         One message per problem; empty if there is none.
@@ -359,7 +369,10 @@ def check_record(setup: Mapping[str, Any], spec: Mapping[str, Any], record: Any)
     where = f"seed {spec['seed']} episode {spec['episode_idx']}"
     try:
         check_fields(record, RECORD_SCHEMA, "record")
-        metadata = check_fields(record["metadata"], METADATA_SCHEMA, "metadata")
+        learned = setup["policy"] in LEARNED_POLICIES
+        played = {SEED_POLICY: setup["checkpoints"][spec["seed"]]} if learned else {}
+        schema = LEARNED_METADATA_SCHEMA if learned else METADATA_SCHEMA
+        metadata = check_fields(record["metadata"], schema, "metadata")
         lateral_m, angular_deg = metadata["residual_lateral_m"], metadata["residual_angular_deg"]
         # A residual that is not finite makes a force that is not, which no canonical text holds.
         force_n, binding = judge(cell, lateral_m, angular_deg)
@@ -379,6 +392,7 @@ def check_record(setup: Mapping[str, Any], spec: Mapping[str, Any], record: Any)
             {
                 "condition": cell.condition,
                 "policy": setup["policy"],
+                **played,
                 "member": spec["member"],
                 "partner_set": setup["partner_set"],
             },
