@@ -6,7 +6,7 @@ from functools import cache
 
 from pydantic import BaseModel
 
-FAMILIES = ("rowproof.chamber.family",)
+FAMILIES = ("rowproof.chamber.family", "rowproof.gptnt.family")
 
 
 @dataclass(frozen=True)

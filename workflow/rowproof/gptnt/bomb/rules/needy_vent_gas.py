@@ -1,0 +1,3 @@
+"""Venting Gas: yes to venting, no to detonating."""
+
+KEY_FOR = {"VENT GAS?": "Y", "DETONATE?": "N"}
