@@ -12,18 +12,32 @@ def atomic_path(path: Path) -> Iterator[Path]:
     """Yield a temporary sibling of ``path`` and rename it onto ``path`` when the block succeeds.
 
     A reader sees either the old content or all of the new content; a failing block leaves ``path`` untouched.
+
+    Raises:
+        OSError: naming ``path`` where the system names no file or the temporary one.
     """
+    try:
+        with _temporary_sibling(path) as temporary:
+            yield temporary
+            # mkstemp makes files private; evidence is meant to be read by others.
+            umask = os.umask(0)
+            os.umask(umask)
+            temporary.chmod(0o666 & ~umask)
+            temporary.replace(path)
+    except OSError as error:
+        if error.filename is None or Path(str(error.filename)).name.startswith(f".{path.name}."):
+            error.filename = str(path)
+        raise
+
+
+@contextmanager
+def _temporary_sibling(path: Path) -> Iterator[Path]:
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
     os.close(handle)
     temporary = Path(name)
     try:
         yield temporary
-        # mkstemp makes files private; evidence is meant to be read by others.
-        umask = os.umask(0)
-        os.umask(umask)
-        temporary.chmod(0o666 & ~umask)
-        temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
 

@@ -26,6 +26,9 @@ log = logging.getLogger("rowproof")
 # Names the file of the launch that a process is a job of.
 LAUNCH_VARIABLE = "ROWPROOF_LAUNCH"
 
+# How much later than a product a shared file system may show the file beside it.
+LATENCY_S = 60.0
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -37,6 +40,18 @@ def _cpu_model() -> str:
     except OSError:
         pass
     return platform.processor() or "unknown"
+
+
+def _peak_memory_mb() -> float:
+    """Largest resident memory of this process so far, in MiB."""
+    try:
+        for line in Path("/proc/self/status").read_text(encoding="utf-8").splitlines():
+            if line.startswith("VmHWM:"):
+                return round(int(line.split()[1]) / 1024, 1)
+    except OSError:
+        pass
+    # On Linux this would be at least what the parent process held when it started this one.
+    return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1)
 
 
 @dataclass
@@ -65,8 +80,7 @@ class Job:
             "versions": {name: installed(name) for name in self.recipe["pins"]},
             "host": platform.node(),
             "threads": self.threads,
-            # Of this process so far; Linux counts in KiB.
-            "peak_memory_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1),
+            "peak_memory_mb": _peak_memory_mb(),
             "slurm_job_id": os.environ.get("SLURM_JOB_ID"),
         }
 
@@ -185,13 +199,30 @@ def read_product(path: str) -> tuple[bytes, list[dict[str, Any]]]:
     """A product and who made it.
 
     Raises:
-        StaleInputError: the product is not the one that its job wrote.
+        StaleInputError: the product is not the one that its job wrote, or nothing tells which one that was.
     """
     target = Path(path)
     data = target.read_bytes()
-    document = json.loads(target.with_suffix(".job.json").read_bytes())
+    beside = target.with_suffix(".job.json")
+    document = decode(_read_late(beside, target), str(beside))
     if document["sha256"] != sha256_hex(data):
         raise StaleInputError(
             f"{path} must be as its job wrote it, found other content: delete it and start snakemake again"
         )
     return data, document["jobs"]
+
+
+def _read_late(path: Path, product: Path) -> bytes:
+    """Content of a file that was written just before ``product``, though another host may see it later."""
+    deadline_s = product.stat().st_mtime + LATENCY_S
+    while True:
+        try:
+            return path.read_bytes()
+        except FileNotFoundError:
+            left_s = deadline_s - time.time()
+            if left_s <= 0:
+                raise StaleInputError(
+                    f"{product} must have {path.name} beside it, found none: delete it and start snakemake again"
+                ) from None
+        log.info("waiting for %s, at most %.0f s", path, left_s)
+        time.sleep(min(1.0, left_s))
