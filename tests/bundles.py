@@ -4,25 +4,32 @@ import os
 import platform
 import shutil
 import subprocess
-from collections.abc import Iterable, Sequence
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import yaml
 from helpers import ROOT
 from rowproof import git
 from rowproof.boards import load_board
+from rowproof.checkpoints import file_name, read_bytes, uri_of
 from rowproof.closure import HashCache
 from rowproof.evidence.bundle import build, build_provenance, split_episodes
+from rowproof.evidence.selection import selection
 from rowproof.evidence.statistics import row_summary
+from rowproof.families import Engine
 from rowproof.jobs import installed
 from rowproof.layout import PROVENANCE
-from rowproof.recipes import STAGES, read_pins, row_recipes
-from rowproof.records import encode_lines
+from rowproof.recipes import read_pins, row_recipes
+from rowproof.records import encode_document, encode_lines
 
 SEEDS = (0, 1)
 EPISODES_PER_PARTNER = 4
 N_RESAMPLES = 100
+TRAINING = {"frames": 320, "checkpoint_frames": 160, "rollout_frames": 80, "epochs": 1, "hidden_units": [8]}
+SELECTION = {"seeds": [9000], "episodes_per_seed": 4}
 
 
 def commit_all(root: Path) -> str:
@@ -42,8 +49,13 @@ def make_project(
     seeds: Iterable[int] = SEEDS,
     episodes_per_partner: int = EPISODES_PER_PARTNER,
     n_resamples: int = N_RESAMPLES,
+    learned: bool = False,
+    training: Mapping[str, Any] = TRAINING,
 ) -> Path:
-    """A committed copy of this project's code and configuration in ``root``, with smaller plans for ``boards``."""
+    """A committed copy of this project's code and configuration in ``root``, with smaller plans for ``boards``.
+
+    Learned rows are on the boards only with ``learned``; ``training`` replaces values of their trainings.
+    """
     for name in ("workflow", "config"):
         shutil.copytree(ROOT / name, root / name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
     shutil.copy(ROOT / "requirements.lock", root)
@@ -55,30 +67,77 @@ def make_project(
         plan = yaml.safe_load(path.read_text())
         plan["grid"] |= {"seeds": list(seeds), "episodes_per_partner": episodes_per_partner}
         plan["statistics"]["n_resamples"] = n_resamples
+        if "selection" in plan:
+            plan["selection"] |= SELECTION
         path.write_text(yaml.safe_dump(plan, sort_keys=False))
+        if not learned:
+            path = root / f"config/boards/{board}.yaml"
+            document = yaml.safe_load(path.read_text())
+            scripted = {name: row for name, row in document["rows"].items() if "training" not in plan["rows"][name]}
+            path.write_text(yaml.safe_dump(document | {"rows": scripted}, sort_keys=False))
+        for name in sorted({row["training"] for row in plan["rows"].values() if "training" in row}):
+            path = root / f"config/training/{name}.yaml"
+            path.write_text(yaml.safe_dump(yaml.safe_load(path.read_text()) | dict(training), sort_keys=False))
     commit_all(root)
     return root
+
+
+class _Silent:
+    """Watches a training without a word."""
+
+    def resume(self, done: int) -> None:
+        pass
+
+    def advance(self, units: int, work: int, note: str) -> None:
+        pass
+
+
+def learn(engine: Engine, recipes: Mapping[str, Any], seeds: Iterable[int]) -> dict[int, tuple[bytes, bytes, bytes]]:
+    """Train and select as the recipes of a learned row say: seed -> bytes of training, selection and checkpoint."""
+    training, validation = import_module(engine.training_module), import_module(engine.validation_module)
+    setup, learned = recipes["select"]["setup"], {}
+    with tempfile.TemporaryDirectory() as name:
+        for seed in seeds:
+            folder = Path(name) / f"seed{seed}"
+            document = training.train(recipes["train"]["setup"], seed, folder, _Silent())
+            files = {
+                saved["uri"]: read_bytes(folder / file_name(saved["uri"]), saved["uri"])
+                for saved in document["checkpoints"]
+            }
+            judged = [
+                {**saved, "episodes": validation.validate(setup, saved["uri"], files[saved["uri"]])}
+                for saved in document["checkpoints"]
+            ]
+            evidence = selection(seed, judged, setup["limits"])
+            chosen = files[evidence["selected"]["uri"]]
+            learned[seed] = encode_document(document), encode_document(evidence), chosen
+    return learned
 
 
 def make_row(root: Path, results_dir: Path, board: str, row: str, *, dirty: bool = False) -> Path:
     """Run one row of the project ``root`` and write its bundle to ``results_dir/board/row``; return that folder.
 
     The grid is the one of the project's plan (see :func:`make_project`). The bundle verifies against ``root``
-    unless it is marked ``dirty``. Its bytes are the same on every call.
+    unless it is marked ``dirty``. Its bytes are the same on every call. Learned rows are trained and need torch.
     """
     setup = load_board(root, board)
     recipes = row_recipes(setup, row, root, HashCache(None), read_pins(root))
     data = recipes["simulate"]["setup"]
     specs = import_module(setup.engine.specs_module).specs(data)
-    records = list(import_module(setup.engine.simulate_module).simulate(data, specs))
+    learned = learn(setup.engine, recipes, data["seeds"]) if "train" in recipes else {}
+    checkpoints = {seed: (uri_of(each[2]), each[2]) for seed, each in learned.items()}
+    simulate = import_module(setup.engine.simulate_module).simulate
+    records = list(simulate(data, specs, *([checkpoints] if learned else [])))
     summary = row_summary(records, partners=recipes["summary"]["partners"], **recipes["summary"]["statistics"])
     episodes = split_episodes({"all": encode_lines(records)}, specs)
-    files = build(recipes, setup.plan_bytes, episodes, summary)
+    files = build(recipes, setup.plan_bytes, episodes, summary, learned)
     commit = git.tree_state(root).commit
+    seed_shards = [f"seed{seed}" for seed in data["seeds"]]
+    shards = {"train": seed_shards, "select": seed_shards, "simulate": ["all"]}
     jobs = [
         {
             "stage": stage,
-            "shard": "all" if stage == "simulate" else None,
+            "shard": shard,
             "commit": commit,
             "dirty": dirty,
             "seconds": 0.0,
@@ -87,7 +146,8 @@ def make_row(root: Path, results_dir: Path, board: str, row: str, *, dirty: bool
             "python": platform.python_version(),
             "versions": {name: installed(name) for name in recipes[stage]["pins"]},
         }
-        for stage in STAGES
+        for stage in recipes
+        for shard in shards.get(stage, [None])
     ]
     files[PROVENANCE] = build_provenance(files["bundle.json"], jobs)
     folder = results_dir / board / row

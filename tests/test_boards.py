@@ -7,8 +7,9 @@ import pytest
 import yaml
 from helpers import ROOT
 from pydantic import ValidationError
-from rowproof.boards import MODELS, Config, json_schema, load_board, load_config
+from rowproof.boards import MODELS, Config, json_schema, load_board, load_config, schema_file
 from rowproof.errors import ConfigError
+from rowproof.families import engines
 
 BOARD = "config/boards/handover-v1.yaml"
 PLAN = "config/plans/handover-v1.yaml"
@@ -277,6 +278,183 @@ def test_no_stress_limit_is_a_choice(admission):
     assert load_board(admission, "admission/cocarry-v1").plan.admission.stress_limit_n is None
 
 
+# --- Learned rows ----------------------------------------------------------------------------------------------------
+
+COCARRY_PLAN = "config/plans/cocarry-v1.yaml"
+AHT, JOINT = "config/training/cocarry-aht.yaml", "config/training/cocarry-joint.yaml"
+AHT_ROW = "b-aht: {policy: happo, training: cocarry-aht}"
+JOINT_ROW = "b-joint: {policy: joint_ego, training: cocarry-joint, pair: true}"
+SELECTION = """selection:
+  partner: imp_nominal
+  seeds: [9000, 9001, 9002, 9003]
+  episodes_per_seed: 3
+  limits: {force_peak: 130.0, max_tilt_deg: 15.0}
+"""
+
+
+@pytest.fixture
+def learned(project):
+    """A project with the co-carry board alone."""
+    edit(project, CONFIG, "boards: [handover-v1]", "boards: [cocarry-v1]")
+    return project
+
+
+def test_what_determines_trainings_and_selections(learned):
+    (setup,) = load_config(learned)[1].values()
+    assert list(setup.trainings) == ["b-blind", "b-aht", "b-joint"]
+    for row, training in setup.trainings.items():
+        data = setup.training_setup(row)
+        assert list(data) == ["task", "cell", "training"]
+        assert data["training"] == yaml.safe_load((learned / f"config/training/{training.training}.yaml").read_text())
+        assert data["cell"] == setup.plan.cell
+        chosen = setup.selection_setup(row)
+        assert chosen["policy"] == setup.plan.rows[row].policy and chosen["seeds"] == [9000, 9001, 9002, 9003]
+        assert chosen["member"]["name"] == ("own_partner" if row == "b-joint" else "imp_nominal")
+
+
+def test_a_pair_is_its_own_only_partner(learned):
+    (setup,) = load_config(learned)[1].values()
+    assert setup.plan.partners_of("b-joint") == ["own_partner"]
+    (seat,) = setup.row_setup("b-joint")["members"]
+    assert (seat["name"], seat["class"]) == ("own_partner", "trained_pair")
+    assert [seat["name"] for seat in setup.row_setup("b-aht")["members"]] == setup.plan.grid.partners
+
+
+LEARNED_REFUSALS = [
+    (COCARRY_PLAN, AHT_ROW, "b-aht: {policy: happo}", "rows.b-aht", "must name a training, found policy 'happo'"),
+    (
+        COCARRY_PLAN,
+        "b-stat: {policy: static}",
+        "b-stat: {policy: static, training: cocarry-aht}",
+        "rows.b-stat",
+        "must have no training, found policy 'static'",
+    ),
+    (
+        COCARRY_PLAN,
+        "training: cocarry-aht",
+        "training: absent",
+        "rows.b-aht.training",
+        "must name a file in config/training/, found no absent.yaml there",
+    ),
+    (COCARRY_PLAN, "training: cocarry-aht", "training: ../x", "rows.b-aht.training", "match pattern"),
+    (AHT, "training: cocarry-aht", "training: other", "training", "must equal the file name 'cocarry-aht'"),
+    (
+        COCARRY_PLAN,
+        JOINT_ROW,
+        JOINT_ROW.replace("pair: true", "pair: true, partners: [imp_stiff_low]"),
+        "rows.b-joint",
+        "must be a trained pair without other partners",
+    ),
+    (
+        COCARRY_PLAN,
+        "b-stat: {policy: static}",
+        "b-stat: {policy: static, pair: true}",
+        "rows.b-stat",
+        "must be a trained pair",
+    ),
+    (COCARRY_PLAN, "pair: true", "pair: 1", "rows.b-joint.pair", "valid boolean"),
+    (COCARRY_PLAN, SELECTION, "", "rows.b-blind", "must have its checkpoints selected, found no key selection"),
+    (
+        COCARRY_PLAN,
+        "partner: imp_nominal",
+        "partner: imp_blend_b",
+        "selection",
+        "must share neither partner nor seeds with the evaluation",
+    ),
+    (
+        COCARRY_PLAN,
+        AHT_ROW,
+        AHT_ROW.replace("}", ", partners: [imp_nominal]}"),
+        "selection",
+        "must share neither partner nor seeds with the evaluation",
+    ),
+    (
+        COCARRY_PLAN,
+        "seeds: [9000, 9001, 9002, 9003]",
+        "seeds: [9000, 4]",
+        "selection",
+        "must share neither partner nor seeds with the evaluation",
+    ),
+    (COCARRY_PLAN, "seeds: [9000, 9001, 9002, 9003]", "seeds: [9000, 9000]", "selection.seeds", "distinct"),
+    (COCARRY_PLAN, "seeds: [9000, 9001, 9002, 9003]", "seeds: []", "selection.seeds", "at least 1"),
+    (COCARRY_PLAN, "episodes_per_seed: 3", "episodes_per_seed: 0", "selection.episodes_per_seed", "or equal to 1"),
+    (
+        COCARRY_PLAN,
+        "episodes_per_seed: 3",
+        "episodes_per_seed: 1001",
+        "selection.episodes_per_seed",
+        "or equal to 1000",
+    ),
+    (COCARRY_PLAN, "  limits: {force_peak: 130.0, max_tilt_deg: 15.0}\n", "", "selection.limits", "is missing"),
+    (COCARRY_PLAN, "force_peak: 130.0", "force_peak: high", "selection.limits.force_peak", "valid number"),
+    (COCARRY_PLAN, "partner: imp_nominal", "partner: imp_nominal\n  rule: best", "selection.rule", "unknown key"),
+    (AHT, "algorithm: happo", "algorithm: sac", "algorithm", "'happo' or 'mappo'"),
+    (AHT, "blind: false", "blind: 0", "blind", "valid boolean"),
+    (AHT, "frames: 300000", "frames: 310000", "(document)", "frames must be a multiple of checkpoint_frames"),
+    (AHT, "frames: 300000", "frames: 3e5", "frames", "valid integer"),
+    (AHT, "epochs: 4", "epochs: 0", "epochs", "or equal to 1"),
+    (AHT, "hidden_units: [256, 256]", "hidden_units: []", "hidden_units", "at least 1"),
+    (AHT, "hidden_units: [256, 256]", "hidden_units: [256, 0]", "hidden_units.1", "or equal to 1"),
+    (AHT, "learning_rate: 1.5e-4", "learning_rate: 0.0", "learning_rate", "greater than 0"),
+    (AHT, "learning_rate: 1.5e-4", "learning_rate: .nan", "learning_rate", "valid number"),
+    (AHT, "discount: 0.9", "discount: 1.1", "discount", "less than or equal to 1"),
+    (AHT, "clip: 0.1", "clip: 0.1\nclip: 0.2", "clip", "already given on line"),
+    (AHT, "clip: 0.1", "clip: 0.1\ntarget_kl: 0.2", "target_kl", "unknown key"),
+    (AHT, "clip: 0.1\n", "", "clip", "required key is missing"),
+]
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "key", "says"),
+    LEARNED_REFUSALS,
+    ids=[f"{r[0].split('/')[1]}:{r[3]}:{r[2][:40].strip()!r}".replace("::", ":") for r in LEARNED_REFUSALS],
+)
+def test_refusals_of_learned_rows(learned, file, old, new, key, says):
+    edit(learned, file, old, new)
+    message = refusal(learned)
+    (line,) = message.splitlines()
+    assert re.match(rf"{re.escape(file)}:[0-9]+: ", line), message
+    assert f": {key}: " in line and says in line
+
+
+@pytest.mark.parametrize("name", ["nobody", "imp_slow"])
+def test_the_selection_partner_must_be_a_public_member(learned, name):
+    edit(learned, COCARRY_PLAN, "partner: imp_nominal", f"partner: {name}")
+    message = refusal(learned)
+    assert re.match(rf"{COCARRY_PLAN}:[0-9]+: selection\.partner", message) and "\n" not in message
+    assert "must be a public member of cocarry_partners@v1 (imp_nominal, " in message
+    assert message.endswith(f"found {name!r}")
+
+
+def test_the_selection_partner_has_no_index(learned):
+    edit(learned, COCARRY_PLAN, "partner: imp_nominal", "partner: nobody")
+    assert ": selection.partner: " in refusal(learned)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        # Its checkpoints hold two seats, which is found after hours of training.
+        ("training: cocarry-aht", "training: cocarry-joint"),
+        ("training: cocarry-joint", "training: cocarry-aht"),
+        # It would learn with the mask and play without, or the other way round; nothing would ever tell.
+        ("training: cocarry-aht", "training: cocarry-blind"),
+        ("training: cocarry-blind", "training: cocarry-aht"),
+        # Its records would name partners of the grid, but its own partner would play.
+        (", pair: true", ""),
+        (AHT_ROW, AHT_ROW.replace("}", ", pair: true}")),
+    ],
+)
+def test_a_policy_must_be_trained_as_it_plays(learned, old, new):
+    edit(learned, COCARRY_PLAN, old, new)
+    assert f"{COCARRY_PLAN}:" in refusal(learned)
+
+
+def test_limits_name_measurements(learned):
+    edit(learned, COCARRY_PLAN, "limits: {force_peak: 130.0", "limits: {force_peek: 130.0")
+    assert "selection.limits" in refusal(learned)
+
+
 def test_a_private_member_is_no_partner_of_a_row(project):
     edit(project, CONFIG, "boards: [handover-v1]", "boards: [cocarry-v1]")
     edit(project, "config/plans/cocarry-v1.yaml", "    - imp_blend_b\n", "    - imp_blend_a\n    - imp_blend_b\n")
@@ -296,7 +474,10 @@ def test_a_missing_configuration_is_named(tmp_path):
 
 def test_schemas_are_current():
     found = {path.name: path.read_bytes() for path in (ROOT / "config/schemas").glob("*.json")}
-    assert found == {f"{kind}.schema.json": json_schema(kind) for kind in MODELS}, "run rowproof generate"
+    expected = {f"{kind}.schema.json": json_schema(kind) for kind in MODELS}
+    models = {name: engine.training_model for name, engine in engines().items()}
+    expected |= {f"training-{name}.schema.json": schema_file(model) for name, model in models.items() if model}
+    assert len(expected) >= 6 and found == expected, "run rowproof generate"
 
 
 def shipped():
@@ -304,11 +485,14 @@ def shipped():
     for kind, folder in FOLDERS.items():
         for path in sorted((ROOT / "config" / folder).rglob("*.yaml")):
             yield kind, path
+    for path in sorted((ROOT / "config/training").glob("*.yaml")):
+        # A training's name begins with that of its engine.
+        yield f"training-{path.name.partition('-')[0]}-v1", path
 
 
 @pytest.mark.parametrize(("kind", "path"), list(shipped()), ids=lambda value: getattr(value, "name", value))
 def test_shipped_files_validate_against_their_schema(kind, path):
-    schema = json.loads(json_schema(kind))
+    schema = json.loads((ROOT / f"config/schemas/{kind}.schema.json").read_bytes())
     validator = jsonschema.validators.validator_for(schema)
     validator.check_schema(schema)
     data = yaml.safe_load(path.read_text())

@@ -9,14 +9,15 @@ import time
 
 import pytest
 import yaml
-from bundles import make_project, make_row
+from bundles import commit_all, make_project, make_row
 from helpers import ROOT
 from rowproof import recipes
 from rowproof.boards import load_board
 from rowproof.closure import HashCache
 from rowproof.errors import ConfigError
-from rowproof.layout import PROVENANCE, SUMS, bundle_files, document_digest, render_sums
+from rowproof.layout import PROVENANCE, SUMS, bundle_files, document_digest, learned_files, render_sums
 from rowproof.recipes import (
+    LEARNED_STAGES,
     STAGES,
     compare_recipes,
     prepare,
@@ -35,7 +36,7 @@ BOARD, ROW = "handover-v1", "b-stat"
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory):
-    return make_project(tmp_path_factory.mktemp("project") / "p", episodes_per_partner=2)
+    return make_project(tmp_path_factory.mktemp("project") / "p", episodes_per_partner=2, learned=True)
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +100,7 @@ def test_rows_and_boards_have_keys_of_their_own():
         setup = load_board(ROOT, board)
         for row in setup.board.rows:
             keys.append(stage_keys(row_recipes(setup, row, ROOT, HashCache(None), read_pins(ROOT)))["bundle"])
-    assert len(set(keys)) == 6
+    assert len(set(keys)) == len(keys) >= 6
 
 
 def test_keys_do_not_depend_on_the_order_in_which_files_are_written(own):
@@ -361,7 +362,7 @@ def test_launch_file_round_trip(project, workdir):
     path = write_launch(launch, workdir)
     assert read_launch(path) == launch
     assert write_launch(copy.deepcopy(launch), workdir) == path
-    assert {row.name for row in launch.rows} == {f"{BOARD}/{r}" for r in ("ref-script", "b-rnd", "b-stat")}
+    assert {row.name for row in launch.rows} == {f"{BOARD}/{r}" for r in load_board(project, BOARD).board.rows}
 
 
 # --- pins and shards
@@ -394,3 +395,306 @@ def test_shards_hold_every_episode_exactly_once(shard_by, count):
     for seed, partner in itertools.product(seeds, partners):
         assert sum(shard.holds(seed, partner) for shard in shards) == 1
     assert not any(shard.holds(1, "a") for shard in shards)
+
+
+# --- learned rows: keys
+
+COCARRY_LEARNED = ("b-aht", "b-blind", "b-joint")
+
+
+def cocarry_keys(root, row="b-aht", cache=None):
+    setup = load_board(root, "cocarry-v1")
+    return stage_keys(row_recipes(setup, row, root, cache or HashCache(None), read_pins(root)))
+
+
+def first_changed(before, after):
+    """The first stage whose key differs; from there on all must."""
+    differing = [stage for stage in LEARNED_STAGES if before[stage] != after[stage]]
+    assert differing == list(LEARNED_STAGES[len(LEARNED_STAGES) - len(differing) :])
+    return differing[0] if differing else None
+
+
+def test_learned_stage_keys_chain(project):
+    setup = load_board(project, "cocarry-v1")
+    found = row_recipes(setup, "b-aht", project, HashCache(None), read_pins(project))
+    assert tuple(found) == LEARNED_STAGES == ("train", "select", *STAGES)
+    keys = stage_keys(found)
+    for before, stage in itertools.pairwise(LEARNED_STAGES):
+        assert found[stage]["upstream"] == {before: keys[before]}
+    assert found["train"]["upstream"] == {}
+    assert found["train"]["pins"].keys() >= {"numpy", "sapien", "torch"}
+    # Playing a checkpoint needs no torch.
+    assert "torch" not in found["select"]["pins"] and "torch" not in found["simulate"]["pins"]
+
+
+def test_rows_that_are_not_learned_have_no_training(project):
+    setup = load_board(project, "cocarry-v1")
+    assert tuple(row_recipes(setup, "b-stat", project, HashCache(None), read_pins(project))) == STAGES
+
+
+def test_every_learned_row_has_trainings_of_its_own():
+    assert len({cocarry_keys(ROOT, row)["train"] for row in COCARRY_LEARNED}) == 3
+
+
+@pytest.fixture(scope="module")
+def stage_of_edit(project, tmp_path_factory):
+    """A function that tells at which stage of b-aht an edit of a file of code enters."""
+    root = shutil.copytree(project, tmp_path_factory.mktemp("edited") / "p")
+    cache = HashCache(None)
+    before = cocarry_keys(root, cache=cache)
+
+    def find(file):
+        path = root / "workflow" / file
+        text = path.read_text()
+        path.write_text(text + "\nadded = 1\n")
+        cache.closures.clear()
+        after = cocarry_keys(root, cache=cache)
+        path.write_text(text)
+        return first_changed(before, after)
+
+    return find
+
+
+@pytest.mark.parametrize(
+    ("file", "stage"),
+    [
+        ("scripts/train.py", "train"),
+        ("rowproof/chamber/cocarry/training.py", "train"),
+        ("rowproof/chamber/cocarry/scene.py", "train"),
+        ("rowproof/chamber/cocarry/telemetry.py", "train"),
+        ("rowproof/chamber/learned/networks.py", "train"),
+        ("rowproof/chamber/learned/policy.py", "train"),
+        ("rowproof/chamber/learned/ppo.py", "train"),
+        ("rowproof/chamber/learned/tensors.py", "train"),
+        ("rowproof/chamber/learned/trainer.py", "train"),
+        ("rowproof/seeding.py", "train"),
+        ("scripts/select_checkpoint.py", "select"),
+        ("rowproof/chamber/cocarry/learned_players.py", "select"),
+        ("rowproof/chamber/cocarry/runner.py", "select"),
+        ("rowproof/chamber/cocarry/validation.py", "select"),
+        ("rowproof/evidence/selection.py", "select"),
+        ("rowproof/chamber/cocarry/egos.py", "simulate"),
+        ("rowproof/chamber/cocarry/engine.py", "simulate"),
+        ("scripts/simulate.py", "simulate"),
+        ("rowproof/evidence/statistics.py", "summary"),
+        ("rowproof/evidence/bundle.py", "bundle"),
+        ("rowproof/chamber/progress.py", None),
+        ("rowproof/chamber/handover.py", None),
+        ("rowproof/chamber/learned/__init__.py", "train"),
+        ("rowproof/evidence/leaderboard.py", None),
+        ("rowproof/evidence/verify.py", None),
+        ("rowproof/jobs.py", None),
+    ],
+)
+def test_code_enters_where_it_is_used_first(stage_of_edit, file, stage):
+    assert stage_of_edit(file) == stage
+
+
+PLAN_OF_COCARRY, TRAINING_OF_AHT = "config/plans/cocarry-v1.yaml", "config/training/cocarry-aht.yaml"
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "stage"),
+    [
+        (TRAINING_OF_AHT, "clip: 0.1", "clip: 0.2", "train"),
+        (TRAINING_OF_AHT, "frames: 300000", "frames: 350000", "train"),
+        (TRAINING_OF_AHT, "hidden_units: [256, 256]", "hidden_units: [256]", "train"),
+        (TRAINING_OF_AHT, "# The ego", "# An ego", None),
+        (PLAN_OF_COCARRY, "goal_radius_m: 0.1", "goal_radius_m: 0.2", "train"),
+        (PLAN_OF_COCARRY, "training: cocarry-aht", "training: cocarry-blind", "train"),
+        (PLAN_OF_COCARRY, "force_peak: 130.0", "force_peak: 120.0", "select"),
+        (PLAN_OF_COCARRY, "seeds: [9000, 9001, 9002, 9003]", "seeds: [9000, 9001]", "select"),
+        (PLAN_OF_COCARRY, "episodes_per_seed: 3", "episodes_per_seed: 4", "select"),
+        (PLAN_OF_COCARRY, "seeds: [0, 1, 2, 3, 4]", "seeds: [0, 1, 2, 3, 4, 5]", "specs"),
+        (PLAN_OF_COCARRY, "episodes_per_partner: 50", "episodes_per_partner: 51", "specs"),
+        (PLAN_OF_COCARRY, "n_resamples: 2000", "n_resamples: 2001", "specs"),
+        (PLAN_OF_COCARRY, "schema:", "# Another plan, by this comment.\nschema:", "specs"),
+        ("requirements.lock", "torch==", "torch==9.", "train"),
+        ("config/boards/cocarry-v1.yaml", "tier: outcome", "tier: exact", "bundle"),
+    ],
+)
+def test_configuration_enters_where_it_is_used_first(own, file, old, new, stage):
+    before = cocarry_keys(own)
+    edit(own / file, old, new)
+    assert first_changed(before, cocarry_keys(own)) == stage
+
+
+def test_a_training_file_is_that_of_its_rows_alone(own):
+    before = {row: cocarry_keys(own, row) for row in COCARRY_LEARNED}
+    edit(own / TRAINING_OF_AHT, "clip: 0.1", "clip: 0.2")
+    after = {row: cocarry_keys(own, row) for row in COCARRY_LEARNED}
+    assert [row for row in COCARRY_LEARNED if before[row] != after[row]] == ["b-aht"]
+
+
+def test_a_changed_hyperparameter_is_named_once_at_the_training(own):
+    def found():
+        return row_recipes(load_board(own, "cocarry-v1"), "b-aht", own, HashCache(None), read_pins(own))
+
+    before = found()
+    edit(own / TRAINING_OF_AHT, "clip: 0.1", "clip: 0.2")
+    assert changes(before, found()) == [("config", "setup.training.clip", "train")]
+
+
+# --- learned rows: adoption
+
+LEARNED_ROW = "b-aht"
+
+
+@pytest.fixture(scope="module")
+def learned_built(project, tmp_path_factory):
+    pytest.importorskip("rowproof.chamber.learned.networks", reason="torch (extra training) is not installed")
+    return make_row(project, tmp_path_factory.mktemp("learned"), BOARD, LEARNED_ROW)
+
+
+@pytest.fixture
+def learned_workdir(learned_built, tmp_path):
+    shutil.copytree(learned_built, tmp_path / "w" / "results" / BOARD / LEARNED_ROW)
+    return tmp_path / "w"
+
+
+def learned_state(root, workdir):
+    return prepare(root, workdir).row(f"{BOARD}/{LEARNED_ROW}")
+
+
+def change_later_stage(own):
+    """Commit another way to compute summaries, which asks for no other trainings and no other episodes."""
+    edit(own / "workflow/rowproof/evidence/statistics.py", "import ", "X = 1\nimport ")
+    commit_all(own)
+
+
+def present(plan, workdir, stage):
+    return [path for path in plan.products(stage) if (workdir / path).exists()]
+
+
+def test_an_intact_learned_bundle_vouches_for_all_its_files(project, learned_built):
+    seeds = load_board(project, BOARD).plan.grid.seeds
+    expected = bundle_files(seeds, learned=True)
+    assert set(expected) - set(bundle_files(seeds)) == {name for seed in seeds for name in learned_files(seed)}
+    found = read_recorded(learned_built, expected, HashCache(None))
+    assert found.problems == [] and found.good == set(expected) - {SUMS, PROVENANCE}
+    assert found.keys == stage_keys(recipes_of(project, LEARNED_ROW))
+
+
+def test_an_intact_learned_row_is_current(project, learned_workdir):
+    assert learned_state(project, learned_workdir).state == "current"
+
+
+@pytest.mark.parametrize("name", learned_files(1))
+def test_damage_of_what_was_learned_is_a_problem_that_names_it(project, learned_built, tmp_path, name):
+    bundle = shutil.copytree(learned_built, tmp_path / "bundle")
+    data = (bundle / name).read_bytes()
+    (bundle / name).write_bytes(data[:-1])
+    expected = bundle_files(load_board(project, BOARD).plan.grid.seeds, learned=True)
+    assert read_recorded(bundle, expected, HashCache(None)).problems == [f"{name} differs from its hash in {SUMS}"]
+
+
+def test_a_change_after_training_asks_for_no_training_in_a_clone(own, learned_workdir):
+    change_later_stage(own)
+    plan = learned_state(own, learned_workdir)
+    assert plan.state == "stale" and plan.learned
+    for stage in ("train", "select", "specs", "simulate"):
+        assert present(plan, learned_workdir, stage) == plan.products(stage) != []
+    assert present(plan, learned_workdir, "summary") == []
+    bundle = learned_workdir / "results" / BOARD / LEARNED_ROW
+    for seed in plan.seeds:
+        paths = (
+            plan.product("train", f"seed{seed}.json"),
+            plan.product("select", f"seed{seed}.json"),
+            plan.product("select", f"seed{seed}.safetensors"),
+        )
+        for name, path in zip(learned_files(seed), paths, strict=True):
+            assert (learned_workdir / path).read_bytes() == (bundle / name).read_bytes()
+        for stage, path in zip(("train", "select"), paths, strict=False):
+            jobs = json.loads((learned_workdir / path).with_suffix(".job.json").read_bytes())["jobs"]
+            assert [(job["stage"], job["shard"]) for job in jobs] == [(stage, f"seed{seed}")]
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new"),
+    [
+        ("workflow/rowproof/evidence/selection.py", "import math", "X = 1\nimport math"),
+        ("config/training/handover-aht.yaml", "clip: 0.1", "clip: 0.2"),
+    ],
+)
+def test_another_selection_or_training_takes_nothing_over(own, learned_workdir, file, old, new):
+    edit(own / file, old, new)
+    commit_all(own)
+    plan = learned_state(own, learned_workdir)
+    assert plan.state == "stale"
+    assert not any(present(plan, learned_workdir, stage) for stage in ("train", "select", "specs", "simulate"))
+
+
+def test_more_seeds_keep_the_trainings_that_are_there(own, learned_workdir):
+    path = own / "config/plans/handover-v1.yaml"
+    plan = yaml.safe_load(path.read_text())
+    plan["grid"]["seeds"].append(5)
+    path.write_text(yaml.safe_dump(plan, sort_keys=False))
+    commit_all(own)
+    row = learned_state(own, learned_workdir)
+    assert row.state == "stale" and row.seeds == (0, 1, 5)
+    for stage in ("train", "select"):
+        assert present(row, learned_workdir, stage) == [p for p in row.products(stage) if "seed5" not in p]
+    assert present(row, learned_workdir, "simulate") == []
+
+
+@pytest.mark.parametrize("name", learned_files(1))
+def test_a_damaged_seed_is_trained_again_alone(project, learned_workdir, name):
+    path = learned_workdir / "results" / BOARD / LEARNED_ROW / name
+    path.write_bytes(path.read_bytes()[:-1])
+    plan = learned_state(project, learned_workdir)
+    assert plan.state == "damaged"
+    for stage in ("train", "select"):
+        assert present(plan, learned_workdir, stage) == [p for p in plan.products(stage) if "seed0" in p]
+    # Records of another checkpoint than the one that will be trained are not taken over.
+    assert [path for path in present(plan, learned_workdir, "simulate") if "seed1" in path] == []
+    assert [path for path in present(plan, learned_workdir, "simulate") if "seed0" in path] != []
+
+
+def test_what_was_trained_here_is_kept_and_not_mixed_with_a_bundle(own, learned_workdir):
+    change_later_stage(own)
+    plan = prepare(own, learned_workdir, touch=False).row(f"{BOARD}/{LEARNED_ROW}")
+    mine = learned_workdir / plan.product("train", "seed0.json")
+    saved = mine.parent / "seed0" / ("0" * 64 + ".safetensors")
+    saved.parent.mkdir(parents=True)
+    saved.write_bytes(b"mine")
+    mine.write_bytes(encode_document({"checkpoints": [{"step": 1, "uri": "sha256:" + "0" * 64}]}))
+    before = mine.read_bytes()
+    plan = learned_state(own, learned_workdir)
+    assert mine.read_bytes() == before
+    assert present(plan, learned_workdir, "select") == [p for p in plan.products("select") if "seed1" in p]
+    assert present(plan, learned_workdir, "simulate") == [p for p in plan.products("simulate") if "seed1" in p]
+
+
+def test_nothing_is_taken_from_a_modified_checkout(own, project, tmp_path):
+    pytest.importorskip("rowproof.chamber.learned.networks", reason="torch (extra training) is not installed")
+    make_row(project, tmp_path / "w/results", BOARD, LEARNED_ROW, dirty=True)
+    change_later_stage(own)
+    plan = learned_state(own, tmp_path / "w")
+    assert not any(present(plan, tmp_path / "w", stage) for stage in ("train", "select", "simulate"))
+
+
+@pytest.mark.parametrize(("checkpoints", "selected", "kept"), [(2, False, True), (1, False, False), (0, True, True)])
+def test_a_training_is_done_again_when_another_selection_needs_its_checkpoints(
+    project, tmp_path, checkpoints, selected, kept
+):
+    plan = prepare(project, tmp_path, touch=False).row(f"{BOARD}/{LEARNED_ROW}")
+    document = tmp_path / plan.product("train", "seed0.json")
+    folder = document.parent / "seed0"
+    folder.mkdir(parents=True)
+    uris = [f"sha256:{index:064x}" for index in range(2)]
+    for uri in uris[:checkpoints]:
+        (folder / f"{uri.removeprefix('sha256:')}.safetensors").write_bytes(b"")
+    document.write_bytes(encode_document({"checkpoints": [{"step": 1, "uri": uri} for uri in uris]}))
+    if selected:
+        selection = tmp_path / plan.product("select", "seed0.json")
+        selection.parent.mkdir(parents=True)
+        selection.write_bytes(b"{}\n")
+    learned_state(project, tmp_path)
+    assert document.exists() is kept
+
+
+def test_a_learned_bundle_is_the_same_on_every_call(project, learned_built, tmp_path):
+    again = make_row(project, tmp_path, BOARD, LEARNED_ROW)
+    assert {path.name: path.read_bytes() for path in again.iterdir()} == {
+        path.name: path.read_bytes() for path in learned_built.iterdir()
+    }

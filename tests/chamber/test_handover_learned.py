@@ -97,7 +97,7 @@ def drawn(count, label="test"):
 def test_the_engine_offers_these_policies():
     engine = engines()["handover-v1"]
     assert engine.policies == (*handover.POLICIES, *LEARNED_POLICIES)
-    assert engine.learned_policies == LEARNED_POLICIES
+    assert tuple(engine.learned_policies) == LEARNED_POLICIES
 
 
 def test_state_has_its_units():

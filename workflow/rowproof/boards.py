@@ -267,13 +267,17 @@ def selection_setup(plan: Plan, row: str, partner_set: PartnerSet, engine: Engin
     }
 
 
-def _check_partners(names: list[str], key: Key, document: Document, partner_set: PartnerSet) -> None:
+def _check_member(name: str, key: Key, document: Document, partner_set: PartnerSet) -> None:
     members = [member.name for member in partner_set.members if member.split == "public"]
+    if name not in members:
+        raise document.error(
+            key, f"must be a public member of {partner_set.label} ({', '.join(members)}), found {name!r}"
+        )
+
+
+def _check_partners(names: list[str], key: Key, document: Document, partner_set: PartnerSet) -> None:
     for index, name in enumerate(names):
-        if name not in members:
-            raise document.error(
-                (*key, index), f"must be a public member of {partner_set.label} ({', '.join(members)}), found {name!r}"
-            )
+        _check_member(name, (*key, index), document, partner_set)
     in_order = [seat["name"] for seat in partner_set.seats(names)]
     if names != in_order:
         raise document.error(key, f"must be in roster order {in_order}, found {names}")
@@ -291,7 +295,13 @@ def _check_plan(plan: Plan, document: Document, engine: Engine, partner_set: Par
             ("rows", learned[0]), "must have its checkpoints selected, found no key selection in the plan"
         )
     if plan.selection is not None:
-        _check_partners([plan.selection.partner], ("selection", "partner"), document, partner_set)
+        _check_member(plan.selection.partner, ("selection", "partner"), document, partner_set)
+        for name in plan.selection.limits:
+            if name not in engine.validation_measurements:
+                known = ", ".join(engine.validation_measurements)
+                raise document.error(
+                    ("selection", "limits", name), f"must be a measurement of validation episodes ({known})"
+                )
         evaluated = {partner for name in plan.rows for partner in plan.partners_of(name)}
         if plan.selection.partner in evaluated or set(plan.selection.seeds) & set(plan.grid.seeds):
             raise document.error(("selection",), "must share neither partner nor seeds with the evaluation")
@@ -374,6 +384,13 @@ def load_board(root: Path, name: str) -> BoardSetup:
         trainings[row_name], training_document = load(path, engine.training_model, root)
         if trainings[row_name].training != training:
             raise training_document.error(("training",), f"must equal the file name {training!r}")
+        trained, row = trainings[row_name], plan.rows[row_name]
+        found, demanded = (trained.algorithm, trained.blind, row.pair), engine.learned_policies[row.policy]
+        if found != demanded:
+            raise plan_document.error(
+                ("rows", row_name),
+                f"policy {row.policy} needs (algorithm, blind, pair) {demanded}, found {found} with {training}.yaml",
+            )
     plan_bytes = plan_path.read_bytes()
     return BoardSetup(board, plan, plan_path.relative_to(root).as_posix(), plan_bytes, partner_set, engine, trainings)
 

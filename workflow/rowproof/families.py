@@ -1,7 +1,8 @@
 """The small protocol by which benchmark families join the spine."""
 
 import importlib
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cache
 
 from pydantic import BaseModel
@@ -23,9 +24,11 @@ class Engine:
             ``(uri, bytes)``) and ``check_record(setup, spec, record) -> list[str]`` (what is wrong
             with a record as far as that can be told without running it).
         replays: whether episodes are so cheap and exact that verification simply runs all of them again.
-        learned_policies: those of ``policies`` that are trained; the three entries below are theirs.
+        learned_policies: those of ``policies`` that are trained, each with what its training and its row must say:
+            ``algorithm`` and ``blind`` of the training, ``pair`` of the row. The entries below are theirs.
+        validation_measurements: what the plan's selection may limit, by its name in a validation episode.
         training_model: strict model of a training configuration (``config/training/*.yaml``); it has ``training`` (its
-            name), ``frames`` and ``checkpoint_frames``.
+            name), ``frames``, ``checkpoint_frames``, ``algorithm`` and ``blind``.
         training_module: offers ``train(setup, seed, folder, watcher) -> dict``, which leaves checkpoints in ``folder``
             and returns the document that names them.
         validation_module: offers ``validate(setup, uri, data) -> list[dict]``, the episodes by which one checkpoint is
@@ -43,7 +46,8 @@ class Engine:
     specs_module: str
     simulate_module: str
     replays: bool
-    learned_policies: tuple[str, ...] = ()
+    learned_policies: Mapping[str, tuple[str, bool, bool]] = field(default_factory=dict)
+    validation_measurements: tuple[str, ...] = ()
     training_model: type[BaseModel] | None = None
     training_module: str | None = None
     validation_module: str | None = None

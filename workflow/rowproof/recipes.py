@@ -18,7 +18,7 @@ from typing import Any
 
 from rowproof import git
 from rowproof.boards import BoardSetup, Config, load_config
-from rowproof.checkpoints import SUFFIX, file_name
+from rowproof.checkpoints import SUFFIX, file_name, uri_of
 from rowproof.closure import HashCache, closure
 from rowproof.errors import ConfigError, RecordError
 from rowproof.files import write_atomic, write_if_changed
@@ -579,7 +579,7 @@ def _adopt_learned(
     selection_path = workdir / plan.product("select", f"seed{seed}.json")
     if training_path.exists() and training_path.read_bytes() != training:
         return False
-    if not selection_path.exists():
+    if not (selection_path.exists() and selection_path.with_suffix(SUFFIX).exists()):
         write_atomic(selection_path.with_suffix(SUFFIX), checkpoint)
         take(training_path, training, "train", f"seed{seed}")
         take(selection_path, selection, "select", f"seed{seed}")
@@ -613,7 +613,8 @@ def _drop_unselectable(plan: RowPlan, workdir: Path) -> None:
         if (workdir / selection).exists() or not path.exists():
             continue
         saved = decode(path.read_bytes(), path.name)["checkpoints"]
-        if not all((path.with_suffix("") / file_name(each["uri"])).is_file() for each in saved):
+        files = {each["uri"]: path.with_suffix("") / file_name(each["uri"]) for each in saved}
+        if not all(file.is_file() and uri_of(file.read_bytes()) == uri for uri, file in files.items()):
             path.unlink()
 
 

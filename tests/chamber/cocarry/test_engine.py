@@ -6,9 +6,10 @@ import pytest
 from helpers import shared_data
 from rowproof.chamber.cocarry import engine, runner
 from rowproof.chamber.cocarry.egos import POLICIES
-from rowproof.chamber.cocarry.progress import Progress, Stopped
+from rowproof.chamber.cocarry.learned_players import LEARNED_POLICIES
 from rowproof.chamber.cocarry_cell import PUBLISHED_CELL
 from rowproof.chamber.grid import specs
+from rowproof.chamber.progress import Progress, Stopped
 from rowproof.errors import ConfigError
 from rowproof.families import engines
 from rowproof.records import decode_lines, encode_line, encode_lines
@@ -31,7 +32,8 @@ def test_published_limits(setup):
 
 def test_engine_is_registered():
     registered = engines()["cocarry-v1"]
-    assert registered.policies == POLICIES == engine.POLICIES
+    assert registered.policies == engine.POLICIES == (*POLICIES, *LEARNED_POLICIES)
+    assert tuple(registered.learned_policies) == LEARNED_POLICIES
     assert not registered.replays
 
 
@@ -239,23 +241,36 @@ def test_stationary_outcomes_agree_with_published_ones(simulator, setup):
 
 def test_progress_is_logged_every_few_seconds(caplog):
     now_s = [0.0]
-    with caplog.at_level("INFO"), Progress(100, clock=lambda: now_s[0]) as progress:
+    with caplog.at_level("INFO"), Progress(100, "episodes", "control steps", clock=lambda: now_s[0]) as progress:
         for _ in range(12):
             now_s[0] += 1.0
-            progress.finished(30)
+            progress.advance(1, 30)
     assert caplog.messages == [
         "5 of 100 episodes, 30 control steps/s, about 95 s left",
         "10 of 100 episodes, 30 control steps/s, about 90 s left",
     ]
 
 
+def test_progress_counts_what_an_earlier_process_left_but_not_its_speed(caplog):
+    now_s = [0.0]
+    with caplog.at_level("INFO"), Progress(100, "frames", "frames", clock=lambda: now_s[0]) as progress:
+        now_s[0] = 50.0
+        progress.resume(40)
+        now_s[0] = 55.0
+        progress.advance(10, 10, "success 1 of 2")
+    assert caplog.messages == [
+        "40 of 100 frames were done before",
+        "50 of 100 frames, 2 frames/s, about 25 s left; success 1 of 2",
+    ]
+
+
 def test_sigterm_waits_for_the_episode_under_way():
     before = signal.getsignal(signal.SIGTERM)
-    with Progress(3) as progress:
-        progress.finished(20)
+    with Progress(3, "episodes", "control steps") as progress:
+        progress.advance(1, 20)
         os.kill(os.getpid(), signal.SIGTERM)
         with pytest.raises(Stopped, match="after 2 of 3 episodes") as caught:
-            progress.finished(20)
+            progress.advance(1, 20)
     assert caught.value.exit_code == 143
     assert signal.getsignal(signal.SIGTERM) is before
 

@@ -1,6 +1,7 @@
 """Every figure of the board's validity notes is measured again."""
 
 import importlib.util
+import json
 import re
 import sys
 
@@ -21,7 +22,8 @@ def notes() -> dict[str, str]:
     """The validity notes of the board: subject to text, on one line each."""
     board = yaml.safe_load((ROOT / "config/boards/cocarry-v1.yaml").read_text(encoding="utf-8"))
     found = [" ".join(note.split()) for note in board["notes"]]
-    return {re.match(r"Validity, ([a-z ]*[a-z])", note)[1]: note for note in found}
+    subjects = ((re.match(r"Validity, ([a-z ]*[a-z])", note), note) for note in found)
+    return {match[1]: note for match, note in subjects if match}
 
 
 START, STRESS, WITHOUT = "the start", "the stress column", "without these contacts"
@@ -172,3 +174,30 @@ def test_contact_free_failures_are_those_of_one_partner(contacts):
         pytest.skip(f"the bundle cocarry-contact-free/ref-script is not in {RESULTS}")
     assert "all failures with imp_lag_bounded:" in notes()[WITHOUT]
     assert {r["metadata"]["member"] for r in records if not r["success"]} == {"imp_lag_bounded"}
+
+
+# ---- the note on learned rows ----------------------------------------------------------------------------------
+
+
+def test_the_note_on_learned_rows_quotes_the_committed_bundles():
+    board = yaml.safe_load((ROOT / "config/boards/cocarry-v1.yaml").read_text(encoding="utf-8"))
+    (note,) = (" ".join(n.split()) for n in board["notes"] if n.startswith("Learned rows"))
+    summaries = {
+        row: json.loads((RESULTS / "cocarry-v1" / row / "bundle.json").read_bytes())["summary"]
+        for row in ("b-aht", "b-blind", "b-joint")
+    }
+    aht = summaries["b-aht"]
+    matrix = aht["matrix"]
+    column = matrix["partners"].index("imp_lag_bounded")
+    weak = [place for place, rates in enumerate(matrix["rates"]) if rates[column] < 0.5]
+    won = sum(matrix["successes"][place][column] for place in weak)
+    played = sum(matrix["episodes"][place][column] for place in weak)
+    others = [rate for name, rate in aht["per_partner"].items() if name != "imp_lag_bounded"]
+    assert [matrix["seeds"][place] for place in weak] == [0, 3, 4]
+    assert f"its success is {aht['success_rate']:.3f} and not within 0.90 and 0.99" in note
+    assert f"succeed in {won} of {played} episodes with imp_lag_bounded" in note
+    assert f"with the other six partners the row's success is {sum(others) / len(others):.3f}" in note
+    assert aht["success_rate_ci"][0] < 0.961 < aht["success_rate_ci"][1]
+    assert 0.90 <= summaries["b-blind"]["success_rate"] <= 0.99
+    assert f"is {max(s['stress']['p90'] for s in summaries.values()):.1f} N here" in note
+    assert f"b-joint {summaries['b-joint']['stress']['p90']:.1f} N" in note

@@ -8,8 +8,9 @@ from rowproof.chamber.push_cell import PushCell
 from rowproof.chamber.training_config import TrainingConfig
 from rowproof.families import Engine
 
-HANDOVER_LEARNED = ("happo", "happo_blind")
-COCARRY_LEARNED = ("happo", "happo_blind", "joint_ego")
+# Policy -> algorithm of its training, whether it is blind, whether it plays with the partner that it learned with.
+HANDOVER_LEARNED = {"happo": ("happo", False, False), "happo_blind": ("happo", True, False)}
+COCARRY_LEARNED = {**HANDOVER_LEARNED, "joint_ego": ("mappo", False, True)}
 
 ENGINES = (
     Engine(
@@ -19,6 +20,7 @@ ENGINES = (
         training_model=HandoverTrainingConfig,
         training_module="rowproof.chamber.handover_training",
         validation_module="rowproof.chamber.handover_validation",
+        validation_measurements=("force_peak",),
         cell_model=HandoverCell,
         specs_module="rowproof.chamber.grid",
         simulate_module="rowproof.chamber.handover",
@@ -39,6 +41,7 @@ ENGINES = (
         training_model=TrainingConfig,
         training_module="rowproof.chamber.cocarry.training",
         validation_module="rowproof.chamber.cocarry.validation",
+        validation_measurements=("force_peak", "max_tilt_deg", "centroid_to_goal", "n_steps"),
         cell_model=CocarryCell,
         specs_module="rowproof.chamber.grid",
         simulate_module="rowproof.chamber.cocarry.engine",

@@ -40,7 +40,7 @@ def read_learning(folder: Path, seeds: Sequence[int]) -> list[dict[str, Any]]:
             {
                 "seed": seed,
                 "selected_step": chosen["selected"]["step"],
-                "largest_drop": largest_drop(chosen),
+                "largest_drop": max(0.0, largest_drop(chosen)),
                 "candidates": [
                     {
                         "step": candidate["step"],

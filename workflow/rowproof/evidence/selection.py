@@ -46,6 +46,6 @@ def selection(seed: int, judged: Sequence[Mapping[str, Any]], limits: Mapping[st
 
 
 def largest_drop(document: Mapping[str, Any]) -> float:
-    """Largest fall of the share of points from one checkpoint to the next, 0 to 1."""
+    """Largest fall of the share of points from one checkpoint to the next, up to 1; negative when it always rises."""
     shares = [each["score"] / len(each["episodes"]) for each in document["candidates"]]
     return max((before - after for before, after in pairwise(shares)), default=0.0)
