@@ -1,0 +1,1 @@
+"""Players: what plays a role in a game, without a language model."""
