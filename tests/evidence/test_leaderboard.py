@@ -19,7 +19,7 @@ from rowproof.errors import RowproofError
 from rowproof.evidence.facts import channel_summary, success_text
 from rowproof.evidence.leaderboard import _deviation, draw_plot, main_table, render
 from rowproof.evidence.verify import verify_bundle
-from rowproof.layout import PROVENANCE, document_digest
+from rowproof.layout import PROVENANCE, document_digest, provenance_totals
 from rowproof.recipes import BOARD_FILES
 from rowproof.records import decode, digest, encode_document
 
@@ -250,6 +250,7 @@ def test_who_built_a_row_and_how_fast_does_not_enter(sound, board, folder, root)
     provenance = json.loads(path.read_bytes())
     for job in provenance["jobs"]:
         job |= {"seconds": 17.5, "platform": "elsewhere", "cpu_model": "another"}
+    provenance["totals"] = provenance_totals(provenance["jobs"])
     provenance["digest"] = document_digest(provenance)
     path.write_bytes(encode_document(provenance))
     assert render(board, folder, root, KEY) == sound

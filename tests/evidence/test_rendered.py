@@ -12,7 +12,9 @@ ADMISSION = "admission/cocarry-v1"
 
 @pytest.fixture
 def board(tmp_path):
-    """A copy of a committed board with an admission report."""
+    """A copy of a committed board with an admission report, and of the row of another board that it rests on."""
+    instrument = "results/cocarry-v1/b-aht"
+    shutil.copytree(ROOT / instrument, tmp_path / instrument)
     return shutil.copytree(ROOT / "results" / ADMISSION, tmp_path / "results" / ADMISSION)
 
 
@@ -71,6 +73,13 @@ def test_a_threshold_other_than_planned_is_seen_though_all_hashes_fit(board):
     document["files"]["admission_report.json"] = sha256_hex(report.read_bytes())
     reseal(table, document)
     assert failing(board) == ["board:admission"]
+
+
+def test_without_the_row_of_the_other_board_the_report_is_undecided(board):
+    shutil.rmtree(board.parents[1] / "cocarry-v1")
+    table = verify_board(board)
+    assert table.failures == []
+    assert [check.verdict for check in table.checks if check.id == "board:admission"] == ["unknown"]
 
 
 @pytest.mark.parametrize("data", [b"", b"{}", b"[]\n", b'{"schema": 1}\n'])

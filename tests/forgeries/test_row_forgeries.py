@@ -1380,7 +1380,7 @@ def other_versions_than_pinned(f):
 
 @caught_by("provenance:form")
 def another_provenance_schema(f):
-    f.edit(PROVENANCE, lambda document: document.update(schema="rowproof/provenance/2"))
+    f.edit(PROVENANCE, lambda document: document.update(schema="rowproof/provenance/1"))
     f.bind()
 
 

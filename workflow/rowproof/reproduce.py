@@ -203,8 +203,9 @@ def reproduce(
         if missing:
             raise RowproofError(f"{', '.join(missing)}: must have a committed bundle to compare with, found none")
         workdir.mkdir(parents=True, exist_ok=True)
-        if not retrain:
-            adopt_checkpoints(root, results, workdir, rows)
+        learned = [row for row in rows if any((results / row).glob("checkpoint_seed*"))]
+        if learned and not retrain:
+            adopt_checkpoints(root, results, workdir, learned)
         rebuild(root, [f"results/{row}" for row in rows], workdir, cores, write)
         good = True
         for row in rows:
