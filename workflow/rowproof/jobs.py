@@ -4,6 +4,7 @@ import json
 import logging
 import os
 import platform
+import re
 import resource
 import sys
 import time
@@ -16,15 +17,19 @@ from typing import Any
 
 from rowproof import git
 from rowproof.closure import HashCache, closure
-from rowproof.errors import GateError, RowproofError, StaleInputError
+from rowproof.errors import GateError, RecordError, RowproofError, StaleInputError
 from rowproof.files import write_atomic
 from rowproof.hashing import sha256_hex
-from rowproof.records import decode, digest, encode_document
+from rowproof.layout import JOB_FIELDS, RESOURCE_FIELDS
+from rowproof.records import check_fields, decode, digest, encode_document
 
 log = logging.getLogger("rowproof")
 
 # Names the file of the launch that a process is a job of.
 LAUNCH_VARIABLE = "ROWPROOF_LAUNCH"
+
+# What stands in the file beside a product.
+NOTE_FIELDS = {"sha256": (str,), "jobs": (list,)}
 
 # How much later than a product a shared file system may show the file beside it.
 LATENCY_S = 60.0
@@ -144,8 +149,13 @@ def _tree_state() -> tuple[str, bool]:
     """Commit and dirtiness as they were when the build was launched."""
     stored = os.environ.get(LAUNCH_VARIABLE)
     if stored:
-        launch = json.loads(Path(stored).read_bytes())
-        return launch["commit"], launch["dirty"]
+        try:
+            launch = json.loads(Path(stored).read_bytes())
+            return launch["commit"], launch["dirty"]
+        except (OSError, ValueError, KeyError, TypeError):
+            raise StaleInputError(
+                f"{stored} must tell how this build was launched, found it missing or damaged: start snakemake again"
+            ) from None
     tree = git.tree_state(ROOT)
     return tree.commit, tree.dirty
 
@@ -157,11 +167,13 @@ def logged(snakemake: Any) -> Iterator[None]:
     An error that the user can mend ends the script with its message and without a traceback.
     """
     handlers: list[logging.Handler] = [logging.StreamHandler(sys.stderr)]
-    if snakemake is not None:
-        Path(snakemake.log[0]).parent.mkdir(parents=True, exist_ok=True)
-        handlers.append(logging.FileHandler(snakemake.log[0], mode="w"))
-    logging.basicConfig(level=logging.INFO, format="%(message)s", handlers=handlers, force=True)
+    # On a full disk the log cannot be written either, which must not bury the message.
+    logging.raiseExceptions = False
     try:
+        if snakemake is not None:
+            Path(snakemake.log[0]).parent.mkdir(parents=True, exist_ok=True)
+            handlers.append(logging.FileHandler(snakemake.log[0], mode="w"))
+        logging.basicConfig(level=logging.INFO, format="%(message)s", handlers=handlers, force=True)
         yield
     except RowproofError as error:
         log.error("error: %s", error)
@@ -169,6 +181,26 @@ def logged(snakemake: Any) -> Iterator[None]:
     except OSError as error:
         log.error("error: %s: %s", error.strerror or error, error.filename or "")
         sys.exit(2)
+
+
+def _read_recipe(path: str) -> tuple[dict[str, Any], str]:
+    """A recipe and its key.
+
+    Raises:
+        StaleInputError: it is no recipe, or not the one whose key its name ends with.
+    """
+    try:
+        recipe = decode(Path(path).read_bytes(), path)
+        key = digest(recipe)
+    except RecordError as error:
+        raise StaleInputError(f"{error}: delete it and start snakemake again") from None
+    named = re.fullmatch("[a-z]+-([0-9a-f]{16})", Path(path).stem)
+    if named and not key.startswith(named[1]):
+        raise StaleInputError(
+            f"{path} must be the recipe that its name tells, found that of {key[:16]}: "
+            "delete it and start snakemake again"
+        )
+    return recipe, key
 
 
 @contextmanager
@@ -179,8 +211,8 @@ def job(snakemake: Any, script: str) -> Iterator[Job]:
         StaleInputError: they differ (as an exit of the script).
     """
     with logged(snakemake):
-        recipe = decode(Path(snakemake.input.recipe).read_bytes(), snakemake.input.recipe)
-        current = Job(ROOT, *_tree_state(), recipe, digest(recipe), snakemake.threads)
+        recipe, key = _read_recipe(snakemake.input.recipe)
+        current = Job(ROOT, *_tree_state(), recipe, key, snakemake.threads)
         current.check_unchanged([script])
         yield current
         current.check_unchanged([script])
@@ -204,7 +236,13 @@ def read_product(path: str) -> tuple[bytes, list[dict[str, Any]]]:
     target = Path(path)
     data = target.read_bytes()
     beside = target.with_suffix(".job.json")
-    document = decode(_read_late(beside, target), str(beside))
+    try:
+        document = check_fields(decode(_read_late(beside, target), str(beside)), NOTE_FIELDS, str(beside))
+        for entry in document["jobs"]:
+            known = {**JOB_FIELDS, **(RESOURCE_FIELDS if isinstance(entry, dict) and "host" in entry else {})}
+            check_fields(entry, known, str(beside))
+    except RecordError as error:
+        raise StaleInputError(f"{error}: delete {path} and start snakemake again") from None
     if document["sha256"] != sha256_hex(data):
         raise StaleInputError(
             f"{path} must be as its job wrote it, found other content: delete it and start snakemake again"
@@ -214,7 +252,8 @@ def read_product(path: str) -> tuple[bytes, list[dict[str, Any]]]:
 
 def _read_late(path: Path, product: Path) -> bytes:
     """Content of a file that was written just before ``product``, though another host may see it later."""
-    deadline_s = product.stat().st_mtime + LATENCY_S
+    # A product may seem to come from the future, after the clock was set back.
+    deadline_s = min(product.stat().st_mtime, time.time()) + LATENCY_S
     while True:
         try:
             return path.read_bytes()

@@ -20,7 +20,7 @@ from rowproof import git
 from rowproof.boards import BoardSetup, Config, load_config
 from rowproof.checkpoints import SUFFIX, file_name, uri_of
 from rowproof.closure import HashCache, closure
-from rowproof.errors import ConfigError, RecordError
+from rowproof.errors import ConfigError, RecordError, RowproofError
 from rowproof.files import write_atomic, write_if_changed
 from rowproof.hashing import sha256_hex
 from rowproof.layout import (
@@ -491,7 +491,7 @@ def _still_superseded(signal: Path, folder: Path, expected: Iterable[str], cache
     """
     try:
         earlier = decode(signal.read_bytes(), signal.name).get("superseded", {})
-    except (OSError, RecordError):
+    except (OSError, RecordError, AttributeError):
         return {}
     left = [name for name in earlier if name not in expected]
     plain = (name for name in left if (folder / name).is_file() and not (folder / name).is_symlink())
@@ -612,8 +612,12 @@ def _drop_unselectable(plan: RowPlan, workdir: Path) -> None:
         path = workdir / training
         if (workdir / selection).exists() or not path.exists():
             continue
-        saved = decode(path.read_bytes(), path.name)["checkpoints"]
-        files = {each["uri"]: path.with_suffix("") / file_name(each["uri"]) for each in saved}
+        try:
+            saved = decode(path.read_bytes(), path.name)["checkpoints"]
+            files = {each["uri"]: path.with_suffix("") / file_name(each["uri"]) for each in saved}
+        except (RowproofError, KeyError, TypeError):
+            # The job that reads it says what is wrong with it.
+            continue
         if not all(file.is_file() and uri_of(file.read_bytes()) == uri for uri, file in files.items()):
             path.unlink()
 

@@ -18,9 +18,12 @@ with logged(snakemake):
             raise StaleInputError(
                 f"{staged / target.name} must be as verified, found other content: delete {staged}, start again"
             )
+    folder = Path(snakemake.output[0]).parent
     for target, data in files.items():
         write_atomic(target, data)
-    folder = Path(snakemake.output[0]).parent
+        # What a killed publication left beside the file; snakemake's lock keeps every other writer away.
+        for left in folder.glob(f".{target.name}.*.tmp"):
+            left.unlink()
     state = decode(Path(snakemake.input.state).read_bytes(), snakemake.input.state)
     for name, digest in state.get("superseded", {}).items():
         # Only what the replaced bundle itself vouched for is removed, never a file that somebody else put there.
