@@ -12,6 +12,8 @@ from rowproof.hashing import sha256_hex
 from rowproof.jobs import LAUNCH_VARIABLE
 from rowproof.layout import PROVENANCE
 
+pytestmark = pytest.mark.slow
+
 
 def kill_everywhere(workdir: Workdir, work, check, first: int = 0, stride: int = 1) -> int:
     """Kill ``work`` before each ``stride``-th of its steps, each time in the state of now; returns their number."""
@@ -27,10 +29,7 @@ def kill_everywhere(workdir: Workdir, work, check, first: int = 0, stride: int =
         workdir.launched, os.environ[LAUNCH_VARIABLE] = launched, launch_file
 
 
-# Fast: some of the steps. Slow: each of them.
-STRIDES = pytest.mark.parametrize(
-    ("first", "stride"), [(3, 7), pytest.param(0, 1, marks=pytest.mark.slow)], ids=["some steps", "each step"]
-)
+STRIDES = pytest.mark.parametrize(("first", "stride"), [(3, 7), (0, 1)], ids=["some steps", "each step"])
 
 
 @STRIDES
