@@ -26,8 +26,8 @@ def read_learning(folder: Path, seeds: Sequence[int]) -> list[dict[str, Any]]:
 
     Returns:
         Dicts with ``seed``, ``selected_step``, ``largest_drop`` (share of the validation episodes, 0 to 1),
-        ``candidates`` (each ``step``, ``score``, ``episodes``, and the largest ``force_peak`` and further measurements
-        of its episodes) and ``curve`` (``frames``, ``episodes``, ``successes``, ``reward_mean``).
+        ``candidates`` (each ``step``, ``score``, ``episodes`` and ``force_peak_max`` in N, the largest of its episodes)
+        and ``curve`` (``frames``, ``episodes``, ``successes``, ``reward_mean``).
     """
     entries = []
     for seed in seeds:
