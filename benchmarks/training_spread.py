@@ -1,6 +1,7 @@
 """How far success with each partner scatters between trainings: further trainings of a learned row, outside its board.
 
 Run: .venv/bin/python benchmarks/training_spread.py ROW FOLDER SEED [SEED ...]
+Then: .venv/bin/python benchmarks/training_spread.py ROW FOLDER
 
 Every seed is trained, its checkpoint selected and evaluated exactly as the row's own seeds are, and beyond that the
 partner ``EVERY_CHECKPOINT`` is played by each checkpoint, to tell what the selection could have chosen. That is a
@@ -10,12 +11,15 @@ training goes on from its last checkpoint.
 
 import json
 import sys
+from itertools import combinations
 from pathlib import Path
+from statistics import mean
 
 from rowproof.boards import load_board
 from rowproof.chamber.cocarry import engine, training, validation
 from rowproof.chamber.grid import specs
 from rowproof.checkpoints import file_name, read_bytes
+from rowproof.evidence.facts import load_facts
 from rowproof.evidence.selection import selection
 from rowproof.files import write_atomic
 
@@ -57,7 +61,50 @@ def _brief(record: dict) -> dict:
     }
 
 
+def report(path: str, folder: Path) -> None:
+    """Print the trainings in FOLDER beside the published ones."""
+    documents = [json.loads(file.read_bytes()) for file in sorted(folder.glob("seed*.json"))]
+    rates = []
+    for document in documents:
+        by_member: dict[str, list[bool]] = {}
+        for episode in document["episodes"]:
+            by_member.setdefault(episode["member"], []).append(episode["success"])
+        rates.append({member: mean(own) for member, own in by_member.items()})
+        cells = "  ".join(f"{member} {rate:.2f}" for member, rate in rates[-1].items())
+        print(f"seed {document['seed']}: step {document['selected']}, mean {mean(rates[-1].values()):.3f}  {cells}")
+    own = [rate[EVERY_CHECKPOINT] for rate in rates]
+    board, row = path.split("/")
+    facts = load_facts(board, ROOT)[row]["success"].values()
+    published = [text[EVERY_CHECKPOINT].count("1") / len(text[EVERY_CHECKPOINT]) for text in facts]
+    print(f"{EVERY_CHECKPOINT}: here {own}, published {published}")
+    gap, pooled, count = mean(published) - mean(own), own + published, len(published)
+    splits = list(combinations(range(len(pooled)), count))
+    total = sum(pooled)
+    reached = sum(
+        sum(pooled[i] for i in chosen) / count - (total - sum(pooled[i] for i in chosen)) / len(own) >= gap - 1e-12
+        for chosen in splits
+    )
+    print(f"published minus here {gap:.3f}; as large or larger in {reached} of {len(splits)} exchanges")
+    means = [mean(rate.values()) for rate in rates]
+    fives = [mean(five) for five in combinations(means, 5)]
+    inside = sum(0.90 <= value <= 0.99 for value in fives)
+    print(
+        f"rows of five of these trainings: {inside} of {len(fives)} inside 0.90 to 0.99, "
+        f"{min(fives):.3f} to {max(fives):.3f}"
+    )
+    perfect = [
+        sum(episode["success"] for episode in played) / len(played)
+        for document in documents
+        for step, played in document["every_checkpoint"].items()
+        if document["scores"][step] == max(document["scores"].values()) == 12
+    ]
+    print(f"checkpoints with 12 of 12 in validation: {len(perfect)}, with {EVERY_CHECKPOINT} {sorted(perfect)}")
+
+
 def main() -> None:
+    if len(sys.argv) == 3:
+        report(sys.argv[1], Path(sys.argv[2]))
+        return
     path, folder, seeds = sys.argv[1], Path(sys.argv[2]), [int(seed) for seed in sys.argv[3:]]
     board, row = path.split("/")
     plan = load_board(ROOT, board)
