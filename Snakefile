@@ -10,11 +10,11 @@ include: "rules/train.smk"
 include: "rules/simulate.smk"
 include: "rules/evidence.smk"
 include: "rules/boards.smk"
+include: "rules/gptnt.smk"
 
 
 rule all:
     default_target: True
     input:
-        [row.bundle for row in LAUNCH.rows],
-        [board_files(board) for board in LAUNCH.boards],
+        later(all_boards),
     localrule: True

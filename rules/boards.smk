@@ -1,5 +1,5 @@
 # Tables and plot of one board, rendered only when each of its rows verifies.
-for _board in LAUNCH.boards:
+for _board in (board for board in LAUNCH.boards if is_called_for(board.board)):
 
     rule:
         name:
@@ -7,7 +7,7 @@ for _board in LAUNCH.boards:
         input:
             state=_board.signal_path,
             recipe=ancient(_board.recipe_path),
-            bundles=bundles_of(_board),
+            bundles=later(bundles_of, _board),
         output:
             report(
                 board_files(_board),
@@ -33,6 +33,5 @@ for _board in LAUNCH.boards:
             name:
                 f"results/{_board.board}{_slash}"
             input:
-                board_files(_board),
-                [ROWS[f"{_board.board}/{_name}"].bundle for _name in _board.rows],
+                later(board_and_bundles, _board),
             localrule: True

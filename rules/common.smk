@@ -17,20 +17,26 @@ sys.path.insert(0, str(ROOT / "workflow"))
 from rowproof import recipes
 from rowproof.determinism import pin_environment
 from rowproof.errors import RowproofError
-from rowproof.jobs import LAUNCH_VARIABLE
+from rowproof.launches import LATENCY_VARIABLE, LAUNCH_VARIABLE
 
 
 def load_launch():
     """Read the boards once per launch; job processes get the same answer from a file."""
     stored = os.environ.get(LAUNCH_VARIABLE)
-    if stored and not workflow.is_main_process:
-        return recipes.read_launch(Path(stored))
     try:
+        if stored and not workflow.is_main_process:
+            return recipes.read_launch(Path(stored))
         launch = recipes.prepare(ROOT, Path.cwd(), touch=workflow.is_main_process)
+        if workflow.is_main_process:
+            os.environ[LAUNCH_VARIABLE] = str(recipes.write_launch(launch, Path.cwd()))
     except RowproofError as error:
         raise WorkflowError(str(error)) from None
+    except OSError as error:
+        raise WorkflowError(
+            f"{error.filename or 'a file'}: must be a file that can be read and written, found: {error.strerror}. "
+            "Make room or give the right to it, and start snakemake again"
+        ) from None
     if workflow.is_main_process:
-        os.environ[LAUNCH_VARIABLE] = str(recipes.write_launch(launch, Path.cwd()))
         for row in launch.rows:
             for reason in row.reasons:
                 logger.info(f"{row.name} is {row.state}: {reason}")
@@ -44,6 +50,23 @@ pin_environment(ROOT / "workflow")
 LAUNCH = load_launch()
 ROWS = {row.name: row for row in LAUNCH.rows}
 BOARDS = {board.board: board for board in LAUNCH.boards}
+
+
+# Jobs of a cluster inherit it, as they inherit where the launch is written.
+onstart:
+    os.environ[LATENCY_VARIABLE] = str(workflow.execution_settings.latency_wait)
+
+
+def is_called_for(name):
+    """Whether this process can need the rules of one row or board: a job process is told the rules that it may run."""
+    stages = [f"{stage}_{rule_part(name)}" for stage in ("assemble", "leaderboard")]
+    own = {*stages, f"results/{name}", f"results/{name}/"}
+    return workflow.is_main_process or not own.isdisjoint(sys.argv)
+
+
+def later(files, *arguments):
+    """Input function: ``files(*arguments)``, asked for only where the rule is in the plan."""
+    return lambda wildcards: files(*arguments)
 
 
 def row_of(wildcards):
@@ -93,14 +116,12 @@ def rule_part(name):
 
 def shard_of(wildcards):
     """The shard that a simulate job runs."""
-    return next(
-        shard for shard in row_of(wildcards).shards if shard.name == wildcards.shard
-    )
+    return row_of(wildcards).shards[wildcards.shard]
 
 
 def shard_files(row):
-    """The record files of all shards of a row."""
-    return row.products("simulate")
+    """The record files of all shards of a row; named by their recipe's digest, so time stamps say nothing."""
+    return ancient(row.products("simulate"))
 
 
 def board_files(board):
@@ -113,8 +134,27 @@ def bundles_of(board):
     own = [f"{board.board}/{name}" for name in board.rows]
     rows = [ROWS[name] for name in [*own, *board.foreign_rows]]
     return [
-        ancient(row.bundle) if row.state == "current" else row.bundle for row in rows
+        file
+        for row in rows
+        for file in (ancient(row.bundle) if row.state == "current" else row.bundle)
     ]
+
+
+def bundle_of(row):
+    """The bundle of a row."""
+    return row.bundle
+
+
+def board_and_bundles(board):
+    """The rendered files of a board and the bundles of its own rows."""
+    rows = [ROWS[f"{board.board}/{name}"] for name in board.rows]
+    return [*board_files(board), *(file for row in rows for file in row.bundle)]
+
+
+def all_boards():
+    """The rendered files of all boards and the bundles of all rows."""
+    rows = [file for row in LAUNCH.rows for file in row.bundle]
+    return rows + [file for board in LAUNCH.boards for file in board_files(board)]
 
 
 # What rule robots fetches.

@@ -2,7 +2,7 @@
 rule summarise:
     input:
         recipe=recipe_of("summary"),
-        records=lambda wildcards: ancient(shard_files(row_of(wildcards))),
+        records=lambda wildcards: shard_files(row_of(wildcards)),
     output:
         summary="work/rows/{board}/{row}/summary-{key}/summary.json",
     log:
@@ -24,7 +24,7 @@ rule summarise:
 # in results/ alone. The second is named by the path that users type and only moves files; its outputs are all files of
 # the bundle. Only the state file has a time stamp that counts, because every other input is named by the digest of what
 # determines it.
-for _row in LAUNCH.rows:
+for _row in (row for row in LAUNCH.rows if is_called_for(row.name)):
 
     rule:
         name:
@@ -36,7 +36,7 @@ for _row in LAUNCH.rows:
             trainings=ancient(_row.trainings),
             evidence=ancient(_row.selections(_row.seeds)),
             checkpoints=ancient(_row.checkpoints(_row.seeds)),
-            records=ancient(shard_files(_row)),
+            records=later(shard_files, _row),
             summary=ancient(_row.product("summary", "summary.json")),
         output:
             _row.staged,
@@ -78,5 +78,5 @@ for _row in LAUNCH.rows:
         name:
             f"results/{_row.name}/"
         input:
-            _row.bundle,
+            later(bundle_of, _row),
         localrule: True

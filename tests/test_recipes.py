@@ -15,7 +15,8 @@ from rowproof import recipes
 from rowproof.boards import load_board
 from rowproof.checkpoints import store, uri_of
 from rowproof.closure import HashCache
-from rowproof.errors import ConfigError
+from rowproof.errors import ConfigError, StaleInputError
+from rowproof.launches import LATENCY_VARIABLE
 from rowproof.layout import PROVENANCE, SUMS, bundle_files, document_digest, learned_files, render_sums
 from rowproof.recipes import (
     LEARNED_STAGES,
@@ -330,21 +331,61 @@ def test_a_current_row_has_a_signal_older_than_anything(project, workdir):
     assert signal(workdir).stat().st_mtime == 0 and signal(workdir).read_bytes() == content
 
 
-def test_a_damaged_row_has_a_newer_signal_with_new_content_each_time(project, workdir):
+@pytest.mark.parametrize("written_s", [None, 0.0, 1e10], ids=["now", "at time 0", "in the future"])
+def test_a_damaged_row_has_a_newer_signal_with_new_content_each_time(project, workdir, written_s):
     assert state(project, workdir).state == "current"
     bundle = workdir / "results" / BOARD / ROW
-    later = time.time() + 1000
-    for path in bundle.iterdir():
-        os.utime(path, (later, later))
     (bundle / "REPRO.txt").write_text("x\n")
-    os.utime(bundle / "REPRO.txt", (later, later))
+    if written_s is not None:
+        for path in [*bundle.iterdir(), signal(workdir)]:
+            os.utime(path, (written_s, written_s))
     seen = set()
     for _ in range(3):
         row = state(project, workdir)
         assert row.state == "damaged" and row.reasons == (f"REPRO.txt differs from its hash in {SUMS}",)
-        assert signal(workdir).stat().st_mtime > later
+        # To snakemake an output of time 0 is never too old, and an input from the future never right.
+        newest_s = max(path.stat().st_mtime for path in bundle.iterdir())
+        assert 0 < newest_s < signal(workdir).stat().st_mtime < time.time() + 2
         seen.add(signal(workdir).read_bytes())
     assert len(seen) == 3
+
+
+@pytest.mark.parametrize("written_s", [0.0, 1e10], ids=["at time 0", "in the future"])
+def test_what_jobs_read_is_never_from_the_future(project, workdir, written_s):
+    row = state(project, workdir)
+    (workdir / "results" / BOARD / ROW / "REPRO.txt").unlink()
+    products = [workdir / path for stage in ("specs", "simulate", "summary") for path in row.products(stage)]
+    for path in products:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("")
+    read = [*products, *(workdir / row.recipe_path(stage) for stage in row.keys)]
+    elsewhere = workdir / "elsewhere"
+    elsewhere.write_text("")
+    products[0].unlink()
+    products[0].symlink_to(elsewhere)
+    for path in (*read, elsewhere):
+        os.utime(path, (written_s, written_s))
+    assert state(project, workdir).state == "damaged"
+    assert all(0 < path.lstat().st_mtime < time.time() for path in read)
+    assert elsewhere.stat().st_mtime == written_s, "what a link leads to is not ours"
+
+
+@pytest.mark.parametrize("kind", ["file", "link", "dangling link"])
+def test_what_is_no_folder_makes_way_for_a_staged_bundle(project, workdir, tmp_path, kind):
+    staged = (workdir / state(project, workdir).staged).parent
+    staged.parent.mkdir(parents=True, exist_ok=True)
+    mine = tmp_path / "mine"
+    if kind == "file":
+        staged.write_text("")
+    else:
+        staged.symlink_to(mine)
+    if kind == "link":
+        mine.mkdir()
+        (mine / "notes.txt").write_text("mine")
+    (workdir / "results" / BOARD / ROW / "REPRO.txt").unlink()
+    state(project, workdir)
+    assert not staged.is_symlink() and not staged.exists()
+    assert kind != "link" or (mine / "notes.txt").read_text() == "mine"
 
 
 def test_a_row_without_bundle_is_missing(project, tmp_path):
@@ -364,6 +405,15 @@ def test_launch_file_round_trip(project, workdir):
     assert read_launch(path) == launch
     assert write_launch(copy.deepcopy(launch), workdir) == path
     assert {row.name for row in launch.rows} == {f"{BOARD}/{r}" for r in load_board(project, BOARD).board.rows}
+
+
+@pytest.mark.parametrize("content", [None, b"", b"[]", b'{"root": 1}', b"\xff", b"rows"])
+def test_a_damaged_launch_file_is_told(project, workdir, monkeypatch, content):
+    monkeypatch.setenv(LATENCY_VARIABLE, "0.01")
+    path = write_launch(prepare(project, workdir), workdir)
+    path.unlink() if content is None else path.write_bytes(content)
+    with pytest.raises(StaleInputError, match=r"must tell how this build was launched, found it missing or damaged"):
+        read_launch(path)
 
 
 # --- pins and shards

@@ -108,6 +108,17 @@ def test_snakefmt():
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.parametrize("own", [["simulate"], ["simulate", "assemble_push_v1__b_rnd"]])
+def test_a_job_process_makes_no_rules_of_other_rows(unbuilt, own):
+    """So its start does not take longer in a larger plan."""
+    run = unbuilt.snakemake("--list-rules", "--mode", "remote", "--allowed-rules", *own).ok()
+    listed = set(run.output.split())
+    assert set(own) <= listed
+    rows = {name for name in listed if name.startswith(("assemble_", "leaderboard_", "results/"))}
+    named = {"assemble_push_v1__b_rnd", "results/push-v1/b-rnd", "results/push-v1/b-rnd/"}
+    assert rows == (named if len(own) > 1 else set())
+
+
 @pytest.mark.skipif(
     importlib.util.find_spec("snakemake_executor_plugin_slurm") is None,
     reason="snakemake-executor-plugin-slurm is not installed (pip install '.[slurm]')",

@@ -339,6 +339,7 @@ def entry_of(**changes) -> dict:
     }
     summary |= changes.pop("summary", {})
     return {
+        "engine": "cocarry-v1",
         "row": "b-aht",
         "label": "upper anchor",
         "seed_schedule": {"seeds": [0, 7]},

@@ -18,7 +18,7 @@ from types import SimpleNamespace
 
 import pytest
 from bundles import make_project
-from rowproof import jobs
+from rowproof import jobs, launches
 from rowproof.layout import PROVENANCE, bundle_files
 from rowproof.recipes import Launch, RowPlan, prepare, write_launch
 
@@ -91,7 +91,7 @@ class Workdir:
     def steps(self) -> list[tuple[str, str | None, list[str]]]:
         """Stage, shard and products of every job, in order."""
         row = self.row
-        shards = [("simulate", shard.name, [row.product("simulate", f"{shard.name}.jsonl")]) for shard in row.shards]
+        shards = [("simulate", shard, [row.product("simulate", f"{shard}.jsonl")]) for shard in row.shards]
         return [
             ("specs", None, row.products("specs")),
             *shards,
@@ -124,7 +124,7 @@ class Workdir:
             "bundle": _Named(row.staged),
             "publish": _Named(*row.bundle),
         }
-        own = next((each for each in row.shards if each.name == shard), None)
+        own = row.shards.get(shard)
         seeds = list(own.seeds if own else row.seeds)
         return SimpleNamespace(
             input=_Named(**inputs[stage], recipe=recipe),
@@ -258,7 +258,7 @@ def patched(monkeypatch, tmp_path) -> pytest.MonkeyPatch:
     monkeypatch.setenv(jobs.LAUNCH_VARIABLE, "")
     # Code that changes under way is told elsewhere; here it costs most of the time.
     monkeypatch.setattr(jobs.Job, "check_unchanged", lambda self, scripts: None)
-    monkeypatch.setattr(jobs, "LATENCY_S", 0.0)
+    monkeypatch.setattr(launches, "LATENCY_S", 0.0)
     return monkeypatch
 
 

@@ -9,7 +9,7 @@ import pytest
 from bundles import commit_all
 from faults.conftest import Workdir, enter, killed_before
 from rowproof.hashing import sha256_hex
-from rowproof.jobs import LAUNCH_VARIABLE
+from rowproof.launches import LAUNCH_VARIABLE
 from rowproof.layout import PROVENANCE
 
 pytestmark = pytest.mark.slow
@@ -35,7 +35,7 @@ def test_a_job_is_killed(empty, expected, stage):
     if until == "simulate":
         empty.build("specs").ok()
         for shard in empty.row.shards:
-            empty.run("simulate", shard.name).ok()
+            empty.run("simulate", shard).ok()
     elif until:
         empty.build(until).ok()
     shard = "seed0" if stage == "simulate" else None

@@ -188,7 +188,6 @@ def test_a_damaged_staged_provenance_is_noticed_by_the_next_start(worked, expect
     check_repaired(worked, expected)
 
 
-@pytest.mark.xfail(strict=True, reason="a damaged provenance under work/ is read without care")
 @pytest.mark.parametrize("damage", [empty_out, no_text, a_list], **by_name)
 def test_a_damaged_provenance_of_before_is_not_kept(unpublished, expected, damage):
     kept = Path(unpublished.row.staged).parent.with_name("provenance.json")

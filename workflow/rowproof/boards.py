@@ -64,7 +64,7 @@ class Grid(Strict):
     partners: list[Identifier] = Field(min_length=1, description="members of the partner set, in roster order")
     episodes_per_partner: Annotated[int, Field(ge=1, le=100_000)]
     root_seed: Seed = Field(description="root of the ego's random streams")
-    initial_state: Literal["seed*1000+episode", "episode"] = Field(
+    initial_state: Literal["seed*1000+episode", "episode", "mission"] = Field(
         description="how an episode's start state is numbered; equal numbers start equally for every partner and row"
     )
 

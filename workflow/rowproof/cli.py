@@ -6,10 +6,12 @@ import json
 import os
 import sys
 from collections.abc import Iterable
+from importlib import import_module
 from pathlib import Path
 
 import rowproof
 from rowproof.errors import RowproofError
+from rowproof.families import COMMANDS
 
 PACKAGE_ROOT = Path(rowproof.__file__).resolve().parents[2]
 
@@ -123,6 +125,8 @@ def _aligned(table: str) -> str:
 def _list(args: argparse.Namespace) -> int:
     from rowproof.boards import load_config
 
+    if args.what in ("suites", "players"):
+        return import_module("rowproof.gptnt.commands").show(args)
     _, setups = load_config(project_root())
     for name, setup in setups.items():
         if args.what == "boards":
@@ -140,6 +144,8 @@ def _list(args: argparse.Namespace) -> int:
 
 
 def _generate(args: argparse.Namespace) -> int:
+    if args.manifest is not None:
+        return import_module("rowproof.gptnt.commands").generate(args)
     from rowproof.generated import generated_files
 
     root = project_root()
@@ -199,12 +205,18 @@ def parser() -> argparse.ArgumentParser:
     sub.set_defaults(run=_leaderboard)
 
     sub = commands.add_parser("list", help="what the project defines")
-    sub.add_argument("what", choices=("boards", "rows", "partners"))
+    sub.add_argument("what", choices=("boards", "rows", "partners", "suites", "players"))
     sub.set_defaults(run=_list)
 
-    sub = commands.add_parser("generate", help="write JSON schemas and the generated blocks of the README")
-    sub.add_argument("--check", action="store_true", help="only tell whether they are up to date")
+    sub = commands.add_parser(
+        "generate", help="the specs of a gptnt run; without one, JSON schemas and the generated part of the README"
+    )
+    sub.add_argument("manifest", nargs="?", type=Path, metavar="RUN.yaml")
+    sub.add_argument("--output-dir", type=Path, help="of specs, instead of output/experiment_specs")
+    sub.add_argument("--check", action="store_true", help="only tell whether generated files are up to date")
     sub.set_defaults(run=_generate)
+    for module in COMMANDS:
+        import_module(module).add_commands(commands)
     return top
 
 

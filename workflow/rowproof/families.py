@@ -7,7 +7,9 @@ from functools import cache
 
 from pydantic import BaseModel
 
-FAMILIES = ("rowproof.chamber.family", "rowproof.gptnt.family")
+FAMILIES = ("rowproof.chamber.family", "rowproof.gptnt.family", "rowproof.speedrun.family")
+COMMANDS = ("rowproof.gptnt.arguments",)
+"""Modules that offer ``add_commands(subparsers)``, the commands of a family; they import nothing that takes time."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,10 @@ class Engine:
             judged before any evaluation; ``check_episodes(setup, episodes) -> list[str]``, what is wrong with such
             episodes as far as that can be told without running them; and ``check_checkpoint(setup, uri, data)``,
             which raises if a file is not a checkpoint that the row can play.
+        summary_module: offers ``summarise(records) -> dict``, the family's own figures of a row, which a summary holds
+            as ``family``; None when there are none.
+        page_module: offers what a board's page shows instead of the columns of the CHAMBER benchmark; see
+            :mod:`rowproof.evidence.columns`.
         files: what the simulation reads beside its recipe, relative to the project; a rule fetches them. Their hashes
             stand in the engine's code and thereby in every recipe.
         runtime_min: minutes that one shard may take, with a margin.
@@ -51,6 +57,8 @@ class Engine:
     training_model: type[BaseModel] | None = None
     training_module: str | None = None
     validation_module: str | None = None
+    summary_module: str | None = None
+    page_module: str | None = None
     files: tuple[str, ...] = ()
     runtime_min: int = 10
 

@@ -1,6 +1,5 @@
 """What every workflow script does around its work: log, check that the recipe still holds, and say who did it."""
 
-import json
 import logging
 import os
 import platform
@@ -16,24 +15,19 @@ from pathlib import Path
 from typing import Any
 
 from rowproof import git
+from rowproof.checkpoints import file_name
 from rowproof.closure import HashCache, closure
 from rowproof.errors import GateError, RecordError, RowproofError, StaleInputError
 from rowproof.files import write_atomic
 from rowproof.hashing import sha256_hex
+from rowproof.launches import LAUNCH_VARIABLE, read_launch_file, wait_for
 from rowproof.layout import JOB_FIELDS, RESOURCE_FIELDS
 from rowproof.records import check_fields, decode, digest, encode_document
 
 log = logging.getLogger("rowproof")
 
-# Names the file of the launch that a process is a job of.
-LAUNCH_VARIABLE = "ROWPROOF_LAUNCH"
-
 # What stands in the file beside a product.
 NOTE_FIELDS = {"sha256": (str,), "jobs": (list,)}
-
-# How much later than a product a shared file system may show the file beside it.
-LATENCY_S = 60.0
-
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -149,13 +143,8 @@ def _tree_state() -> tuple[str, bool]:
     """Commit and dirtiness as they were when the build was launched."""
     stored = os.environ.get(LAUNCH_VARIABLE)
     if stored:
-        try:
-            launch = json.loads(Path(stored).read_bytes())
-            return launch["commit"], launch["dirty"]
-        except (OSError, ValueError, KeyError, TypeError):
-            raise StaleInputError(
-                f"{stored} must tell how this build was launched, found it missing or damaged: start snakemake again"
-            ) from None
+        launch = read_launch_file(Path(stored))
+        return launch["commit"], launch["dirty"]
     tree = git.tree_state(ROOT)
     return tree.commit, tree.dirty
 
@@ -214,6 +203,8 @@ def job(snakemake: Any, script: str) -> Iterator[Job]:
         recipe, key = _read_recipe(snakemake.input.recipe)
         current = Job(ROOT, *_tree_state(), recipe, key, snakemake.threads)
         current.check_unchanged([script])
+        if hasattr(snakemake.input, "training"):
+            _wait_for_checkpoints(Path(snakemake.input.training))
         yield current
         current.check_unchanged([script])
 
@@ -237,10 +228,15 @@ def read_product(path: str) -> tuple[bytes, list[dict[str, Any]]]:
     data = target.read_bytes()
     beside = target.with_suffix(".job.json")
     try:
-        document = check_fields(decode(_read_late(beside, target), str(beside)), NOTE_FIELDS, str(beside))
+        wait_for(beside, target.stat().st_mtime)
+        document = check_fields(decode(beside.read_bytes(), str(beside)), NOTE_FIELDS, str(beside))
         for entry in document["jobs"]:
             known = {**JOB_FIELDS, **(RESOURCE_FIELDS if isinstance(entry, dict) and "host" in entry else {})}
             check_fields(entry, known, str(beside))
+    except FileNotFoundError:
+        raise StaleInputError(
+            f"{target} must have {beside.name} beside it, found none: delete it and start snakemake again"
+        ) from None
     except RecordError as error:
         raise StaleInputError(f"{error}: delete {path} and start snakemake again") from None
     if document["sha256"] != sha256_hex(data):
@@ -250,18 +246,14 @@ def read_product(path: str) -> tuple[bytes, list[dict[str, Any]]]:
     return data, document["jobs"]
 
 
-def _read_late(path: Path, product: Path) -> bytes:
-    """Content of a file that was written just before ``product``, though another host may see it later."""
-    # A product may seem to come from the future, after the clock was set back.
-    deadline_s = min(product.stat().st_mtime, time.time()) + LATENCY_S
-    while True:
-        try:
-            return path.read_bytes()
-        except FileNotFoundError:
-            left_s = deadline_s - time.time()
-            if left_s <= 0:
-                raise StaleInputError(
-                    f"{product} must have {path.name} beside it, found none: delete it and start snakemake again"
-                ) from None
-        log.info("waiting for %s, at most %.0f s", path, left_s)
-        time.sleep(min(1.0, left_s))
+def _wait_for_checkpoints(training: Path) -> None:
+    """Wait for the checkpoints that the document of a training names; they lie beside it and are no rule's output."""
+    try:
+        saved = decode(training.read_bytes(), training.name)["checkpoints"]
+        files = [training.with_suffix("") / file_name(each["uri"]) for each in saved]
+    except (OSError, RowproofError, KeyError, TypeError):
+        # The script that reads it says what is wrong with it.
+        return
+    written_s = training.stat().st_mtime
+    for file in files:
+        wait_for(file, written_s)

@@ -12,17 +12,19 @@ import re
 import shutil
 import time
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rowproof import git
-from rowproof.boards import BoardSetup, Config, load_config
 from rowproof.checkpoints import SUFFIX, file_name, uri_of
 from rowproof.closure import HashCache, closure
 from rowproof.errors import ConfigError, RecordError, RowproofError
 from rowproof.files import write_atomic, write_if_changed
 from rowproof.hashing import sha256_hex
+from rowproof.launches import read_launch_file
 from rowproof.layout import (
     PROVENANCE,
     SUMS,
@@ -34,6 +36,10 @@ from rowproof.layout import (
     read_sums,
 )
 from rowproof.records import decode, digest, encode_document, encode_lines, split_lines
+
+if TYPE_CHECKING:
+    # Read by whoever computes recipes and not by jobs, which read a launch.
+    from rowproof.boards import BoardSetup, Config
 
 STAGES = ("specs", "simulate", "summary", "bundle")
 # Learned rows come out of two stages more.
@@ -50,6 +56,8 @@ SCRIPTS = {
 # Distributions whose version can change a number; the others only carry data around.
 NUMERIC = ("mujoco", "numpy", "sapien", "scipy", "torch")
 KEY_DIGITS = 16
+# Time stamp of files whose own one Snakemake cannot compare.
+SETTLED_S = 1.0
 
 
 def read_pins(root: Path) -> dict[str, str]:
@@ -75,7 +83,7 @@ def read_pins(root: Path) -> dict[str, str]:
     return pins
 
 
-def row_recipes(setup: BoardSetup, row: str, root: Path, cache: HashCache, pins: dict[str, str]) -> dict[str, Any]:
+def row_recipes(setup: "BoardSetup", row: str, root: Path, cache: HashCache, pins: dict[str, str]) -> dict[str, Any]:
     """The recipes of all stages of one row: stage -> recipe, in the order of the stages."""
     data = setup.row_setup(row)
     board = setup.board
@@ -84,7 +92,11 @@ def row_recipes(setup: BoardSetup, row: str, root: Path, cache: HashCache, pins:
         # Of everything that is preregistered, episodes come last: another plan, be it by a comment, asks for new ones.
         "specs": {"plan": plan, "producer": setup.engine.specs_module, "setup": data},
         "simulate": {"producer": setup.engine.simulate_module, "setup": data},
-        "summary": {"statistics": setup.plan.statistics.model_dump(), "partners": setup.plan.partners_of(row)},
+        "summary": {
+            "statistics": setup.plan.statistics.model_dump(),
+            "partners": setup.plan.partners_of(row),
+            **({"producer": setup.engine.summary_module} if setup.engine.summary_module else {}),
+        },
         "bundle": {
             "board": board.board,
             "row": row,
@@ -153,7 +165,8 @@ class RowPlan:
     row: str
     keys: dict[str, str]
     seeds: tuple[int, ...]
-    shards: tuple[Shard, ...]
+    partners: tuple[str, ...]
+    shard_by: str
     plan_path: str
     plan_blob: str
     state: str
@@ -166,6 +179,11 @@ class RowPlan:
     def name(self) -> str:
         """``<board>/<row>``."""
         return f"{self.board}/{self.row}"
+
+    @cached_property
+    def shards(self) -> dict[str, Shard]:
+        """The shards by name. Not stored, since a large plan has many and a job needs one."""
+        return {shard.name: shard for shard in shards_of(self.seeds, self.partners, self.shard_by)}
 
     def recipe_path(self, stage: str) -> str:
         """Recipe file of a stage; never changes once written, since its name holds its digest."""
@@ -191,7 +209,7 @@ class RowPlan:
         if stage == "select":
             return [*self.selections(self.seeds), *self.checkpoints(self.seeds)]
         if stage == "simulate":
-            return [self.product(stage, f"{shard.name}.jsonl") for shard in self.shards]
+            return [self.product(stage, f"{shard}.jsonl") for shard in self.shards]
         return [self.product(stage, {"specs": "specs.jsonl", "summary": "summary.json"}[stage])]
 
     @property
@@ -431,7 +449,7 @@ class RowStatus:
 
 
 def row_status(
-    setup: BoardSetup, row: str, root: Path, workdir: Path, cache: HashCache, pins: dict[str, str], dirty: bool
+    setup: "BoardSetup", row: str, root: Path, workdir: Path, cache: HashCache, pins: dict[str, str], dirty: bool
 ) -> RowStatus:
     """Compute the recipes of a row and compare them with the bundle below ``workdir/results``.
 
@@ -453,6 +471,8 @@ def row_status(
 
 def all_statuses(root: Path, workdir: Path) -> list[RowStatus]:
     """The status of every row of every configured board; only looks."""
+    from rowproof.boards import load_config
+
     _, setups = load_config(root)
     pins, cache, dirty = read_pins(root), HashCache(None), git.tree_state(root).dirty
     return [
@@ -482,6 +502,29 @@ def _signal(
     data |= {"reasons": list(reasons), "superseded": superseded, "at_ns": time.time_ns()}
     write_atomic(path, encode_document(data), durable=False)
     os.utime(path, (now, now))
+
+
+def _settle(paths: Iterable[Path]) -> None:
+    """Give files whose time stamp is 0 or in the future one of the past.
+
+    For Snakemake 0 is no time, so no input is newer; and it refuses whatever a job reads from the future, even where
+    it would ignore the time. Archives leave such files, and clocks that are set back.
+    """
+    now_s = time.time()
+    for path in paths:
+        # What is not there, or not ours to change, is for Snakemake to tell.
+        with suppress(OSError):
+            if not 0 < path.lstat().st_mtime <= now_s:
+                os.utime(path, (SETTLED_S, SETTLED_S), follow_symlinks=False)
+
+
+def _files(folder: Path) -> list[Path]:
+    """What lies in a folder that may be missing, without its folders."""
+    try:
+        with os.scandir(folder) as entries:
+            return [Path(entry) for entry in entries if not entry.is_dir(follow_symlinks=False)]
+    except (FileNotFoundError, NotADirectoryError):
+        return []
 
 
 def _still_superseded(signal: Path, folder: Path, expected: Iterable[str], cache: HashCache) -> dict[str, str]:
@@ -543,7 +586,7 @@ def _adopt(plan: RowPlan, folder: Path, status: RowStatus, workdir: Path) -> Non
     if same and "bundle.json" in recorded.good and not summary_path.exists():
         document = decode((folder / "bundle.json").read_bytes(), "bundle.json")
         take(summary_path, encode_document(document["summary"]), "summary", None)
-    for shard in plan.shards:
+    for shard in plan.shards.values():
         path = workdir / plan.product("simulate", f"{shard.name}.jsonl")
         if path.exists() or not all(
             episode_file(seed) in recorded.good and seed in same_players for seed in shard.seeds
@@ -591,6 +634,8 @@ def adopt_checkpoints(root: Path, results: Path, workdir: Path, names: Iterable[
 
     Of bundles that are damaged, or whose trainings or selections have another recipe by now, nothing is taken.
     """
+    from rowproof.boards import load_config
+
     launch = prepare(root, workdir, touch=False)
     _, setups = load_config(root)
     cache, pins = HashCache(None), read_pins(root)
@@ -624,7 +669,10 @@ def _drop_unselectable(plan: RowPlan, workdir: Path) -> None:
 
 def _drop_damaged(staged: Path, plan: RowPlan, cache: HashCache) -> None:
     """Remove a staged bundle that is not as it was verified, so that it is assembled anew."""
-    if staged.is_dir() and read_recorded(staged, bundle_files(plan.seeds, plan.learned), cache).problems:
+    if staged.is_symlink() or (staged.exists() and not staged.is_dir()):
+        # No folder could take its place.
+        staged.unlink()
+    elif staged.is_dir() and read_recorded(staged, bundle_files(plan.seeds, plan.learned), cache).problems:
         shutil.rmtree(staged)
 
 
@@ -639,6 +687,8 @@ def prepare(root: Path, workdir: Path, touch: bool = True) -> Launch:
     Raises:
         ConfigError: any configuration file is wrong.
     """
+    from rowproof.boards import load_config
+
     config, setups = load_config(root)
     pins = read_pins(root)
     cache = HashCache(workdir / "work" / "cache" / "hashes.json" if touch else None)
@@ -652,13 +702,14 @@ def prepare(root: Path, workdir: Path, touch: bool = True) -> Launch:
     for setup in setups.values():
         boards.append(_prepare_board(setup, rows, root, workdir, cache, pins, touch))
     if touch:
+        _settle({root / path for plan in rows for path in plan.engine_files})
         cache.save()
     return Launch(str(root), tree.commit, tree.dirty, tuple(rows), tuple(boards))
 
 
 def _prepare_row(
-    config: Config,
-    setup: BoardSetup,
+    config: "Config",
+    setup: "BoardSetup",
     row: str,
     root: Path,
     workdir: Path,
@@ -668,13 +719,17 @@ def _prepare_row(
     touch: bool,
 ) -> RowPlan:
     grid = setup.plan.grid
+    folder = workdir / "results" / f"{setup.board.board}/{row}"
+    if touch:
+        _settle(_files(folder))
     status = row_status(setup, row, root, workdir, cache, pins, dirty)
     plan = RowPlan(
         board=setup.board.board,
         row=row,
         keys=stage_keys(status.recipes),
         seeds=tuple(grid.seeds),
-        shards=tuple(shards_of(grid.seeds, setup.plan.partners_of(row), config.shard_by)),
+        partners=tuple(setup.plan.partners_of(row)),
+        shard_by=config.shard_by,
         plan_path=setup.plan_path,
         plan_blob=git.blob_id(setup.plan_bytes),
         state=status.state,
@@ -686,19 +741,23 @@ def _prepare_row(
         apart = (s for s in [*plan.keys][:-1] if not all((workdir / path).exists() for path in plan.products(s)))
         plan = replace(plan, dirty_stages=(*apart, "bundle"))
     if touch:
-        for stage in plan.keys:
-            path = workdir / plan.recipe_path(stage)
+        recipe_paths = {stage: workdir / plan.recipe_path(stage) for stage in plan.keys}
+        for stage, path in recipe_paths.items():
             if not path.exists():
                 write_atomic(path, encode_document(status.recipes[stage]), durable=False)
+        _settle(recipe_paths.values())
         outputs = (workdir / file for file in plan.bundle)
-        signal, folder = workdir / plan.signal_path, workdir / "results" / plan.name
+        signal = workdir / plan.signal_path
         superseded = (
             _still_superseded(signal, folder, bundle_files(plan.seeds, plan.learned), cache)
             | status.recorded.superseded
         )
         _signal(signal, plan.keys["bundle"], plan.state, outputs, plan.reasons, superseded)
         if plan.state != "current":
-            _drop_damaged(workdir / plan.product("bundle", "staged"), plan, cache)
+            staged = workdir / plan.product("bundle", "staged")
+            _drop_damaged(staged, plan, cache)
+            for each in (*(workdir / plan.product(stage, "") for stage in plan.keys), staged):
+                _settle(_files(each))
             _adopt(plan, folder, status, workdir)
             _drop_unselectable(plan, workdir)
     return plan
@@ -738,7 +797,7 @@ BOARD_FILES = ("leaderboard.csv", "leaderboard.json", "leaderboard.md", "leaderb
 
 
 def _prepare_board(
-    setup: BoardSetup,
+    setup: "BoardSetup",
     all_rows: list[RowPlan],
     root: Path,
     workdir: Path,
@@ -754,10 +813,12 @@ def _prepare_board(
         raise ConfigError(f"{setup.plan_path}: admission: a4 must name a row of a configured board, found {named}")
     folder = workdir / "results" / board.board
     facts = root / "resources" / "published" / f"{board.board}.yaml"
+    page = setup.engine.page_module
     recipe = {
         "stage": "leaderboard",
         "board": board.model_dump(by_alias=True),
-        "code": closure(root, [SCRIPTS["leaderboard"]], [], cache).code,
+        **({"producer": page} if page else {}),
+        "code": closure(root, [SCRIPTS["leaderboard"]], [page] if page else [], cache).code,
         "pins": {"matplotlib": pins.get("matplotlib", "unpinned"), "numpy": pins.get("numpy", "unpinned")},
         "admission": setup.plan.admission.model_dump() if setup.plan.admission else None,
         "published": cache.sha256(facts) if facts.is_file() else None,
@@ -778,7 +839,8 @@ def _prepare_board(
     )
     if touch:
         write_if_changed(workdir / plan.recipe_path, encode_document(recipe), durable=False)
-        outputs = (folder / name for name in files)
+        outputs = [folder / name for name in files]
+        _settle([workdir / plan.recipe_path, *outputs])
         _signal(workdir / plan.signal_path, key, plan.state, outputs, [reason] if reason else [], {})
     return plan
 
@@ -792,17 +854,17 @@ def write_launch(launch: Launch, workdir: Path) -> Path:
 
 
 def read_launch(path: Path) -> Launch:
-    """Read what :func:`write_launch` stored."""
-    data = json.loads(path.read_bytes())
+    """Read what :func:`write_launch` stored.
+
+    Raises:
+        StaleInputError: the file is missing or damaged.
+    """
+    data = read_launch_file(path)
     rows = tuple(
         RowPlan(
             **{
                 **row,
-                "seeds": tuple(row["seeds"]),
-                "reasons": tuple(row["reasons"]),
-                "dirty_stages": tuple(row["dirty_stages"]),
-                "engine_files": tuple(row["engine_files"]),
-                "shards": tuple(Shard(s["name"], tuple(s["seeds"]), s["partner"]) for s in row["shards"]),
+                **{key: tuple(row[key]) for key in ("seeds", "partners", "reasons", "dirty_stages", "engine_files")},
             }
         )
         for row in data["rows"]

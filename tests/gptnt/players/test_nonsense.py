@@ -5,7 +5,7 @@ from gptnt.players.workbench import MANUAL, Puppet, game
 from rowproof.gptnt.bomb.mission import SOLVABLE, Mission
 from rowproof.gptnt.bomb.prng import Stream
 from rowproof.gptnt.players.expert import reply
-from rowproof.gptnt.players.phrases import hear, say
+from rowproof.gptnt.players.phrases import HEARD, hear, say
 from rowproof.gptnt.players.turns import send_message
 
 HEADS = (
@@ -70,3 +70,8 @@ def test_an_expert_lives_with_any_message(component):
             for _ in range(1 + draws.below(6)):
                 garbled[draws.below(len(garbled))] = draws.pick('abc019" ,.:-')
             assert hear(reply(MANUAL, "".join(garbled))).keys() >= {"To message"}
+
+
+def test_a_message_without_end_is_heard_as_far_as_a_sentence_can_reach():
+    assert hear('Cut: "1". ' + "x " * 1_000_000)["Cut"] == ["1"]
+    assert hear(" " * HEARD + 'Cut: "1".') == {}

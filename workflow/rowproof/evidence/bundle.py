@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from rowproof.errors import RecordError
 from rowproof.hashing import sha256_hex
 from rowproof.identities import identity
 from rowproof.layout import (
@@ -13,6 +14,7 @@ from rowproof.layout import (
     episode_file,
     learned_files,
     provenance_totals,
+    read_provenance,
     render_sums,
 )
 from rowproof.records import decode, digest, encode_document, split_lines
@@ -123,9 +125,16 @@ def build_provenance(bundle_json: bytes, jobs: list[dict[str, Any]]) -> bytes:
 
 
 def kept_provenance(path: Path, bundle_json: bytes) -> bytes | None:
-    """The provenance in ``path`` if it is that of this very bundle, which then is restored and not made anew."""
+    """The provenance in ``path`` if it is that of this very bundle, which then is restored and not made anew.
+
+    A damaged one counts as none.
+    """
     if not path.is_file():
         return None
     data = path.read_bytes()
-    document = decode(data, path.name)
-    return data if document["row_digest"] == sha256_hex(bundle_json) else None
+    try:
+        document = read_provenance(data)
+    except RecordError:
+        return None
+    same = document["row_digest"] == sha256_hex(bundle_json) and data == encode_document(document)
+    return data if same else None

@@ -12,35 +12,21 @@ from typing import Any
 
 from rowproof.errors import RowproofError
 from rowproof.evidence import admission
+from rowproof.evidence.columns import MISSING, Columns, columns_of, interval, table
 from rowproof.evidence.facts import channel_summary, compare_with_facts, load_facts, member_lines
 from rowproof.evidence.learned_page import FIGURE, draw_learning, learned_notes, read_learning, selection_table
-from rowproof.evidence.statistics import (
-    BUNDLE_STREAM,
-    HIERARCHICAL_STREAM,
-    LEADERBOARD_STREAM,
-    partner_range,
-)
+from rowproof.evidence.statistics import HIERARCHICAL_STREAM, partner_range
 from rowproof.evidence.verify import require_verified, verify_bundle
 from rowproof.hashing import sha256_hex
 from rowproof.layout import document_digest, episode_file, learned_files
 from rowproof.records import decode, digest, encode_document, format_float, split_lines
 
-SCHEMA = "rowproof/leaderboard/1"
+SCHEMA = "rowproof/leaderboard/2"
 DIGEST_DIGITS = 12
-MISSING = "—"
 
-HEADER = (
-    "Row",
-    "Label",
-    "Success rate [95 % CI]",
-    "IQM [95 % CI]",
-    "Mean",
-    "Stress p90 (N)",
-    "Per-partner range",
-    "Seeds",
-    "Flags",
-    "Row digest",
-)
+# What a family says of its rows stands between these two.
+FIRST_COLUMNS = ("Row", "Label", "Success rate [95 % CI]")
+LAST_COLUMNS = ("Per-partner range", "Seeds", "Flags", "Row digest")
 
 FLAG_NOTES = {
     "bad-seed": "one seed lies far below the median of the seeds, which the mean hides",
@@ -53,7 +39,7 @@ FLAG_NOTES = {
 CHANNEL_UNITS = {"force_peak": "N", "centroid_to_goal": "m", "n_steps": "control steps"}
 CHANNEL_FIGURES = ("p50", "p90", "mean")
 
-CSV_COLUMNS = (
+FIRST_CSV_COLUMNS = (
     "board",
     "row",
     "label",
@@ -62,12 +48,8 @@ CSV_COLUMNS = (
     "success_rate",
     "success_rate_ci_low",
     "success_rate_ci_high",
-    "success_iqm",
-    "success_iqm_ci_low",
-    "success_iqm_ci_high",
-    "success_mean",
-    "stress_episodes",
-    "stress_p90_newton",
+)
+LAST_CSV_COLUMNS = (
     "worst_partner",
     "worst_partner_rate",
     "best_partner",
@@ -141,7 +123,9 @@ def main_table(rows: Sequence[Mapping[str, Any]]) -> str:
     Args:
         rows: the ``rows`` of a ``leaderboard.json``.
     """
-    return _table(HEADER, [_main_cells(entry) for entry in rows])
+    columns = columns_of(rows[0]["engine"])
+    header = (*FIRST_COLUMNS, *columns.HEADER, *LAST_COLUMNS)
+    return table(header, [_main_cells(entry, columns) for entry in rows])
 
 
 # --- Rows ------------------------------------------------------------------------------------------------------------
@@ -236,6 +220,7 @@ def _entry(row: str, listed: Mapping[str, Any], document: Mapping[str, Any], row
         "label": listed["label"],
         "description": listed["description"],
         "policy": document["policy"],
+        "engine": document["engine"],
         "tier": document["tier"],
         "row_key": document["row_key"],
         "row_digest": row_digest,
@@ -317,18 +302,19 @@ def _channels(
 
 
 def _csv(board: str, rows: Iterable[Mapping[str, Any]]) -> bytes:
+    rows = list(rows)
+    columns = columns_of(rows[0]["engine"])
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(CSV_COLUMNS)
+    writer.writerow((*FIRST_CSV_COLUMNS, *columns.CSV_COLUMNS, *LAST_CSV_COLUMNS))
     for entry in rows:
         summary = entry["summary"]
-        published, stress = summary["published"], summary["stress"] or {"n": 0, "p90": None}
         (worst, worst_rate), (best, best_rate) = entry["partner_range"]
         values = [
-            *(board, entry["row"], entry["label"], entry["policy"]["name"], published["n_episodes"]),
+            *(board, entry["row"], entry["label"], entry["policy"]["name"], summary["published"]["n_episodes"]),
             *(summary["success_rate"], *summary["success_rate_ci"]),
-            *(published["success_iqm"], *published["success_iqm_ci_leaderboard_stream"], published["success_mean"]),
-            *(stress["n"], stress["p90"], worst, worst_rate, best, best_rate),
+            *columns.values(summary),
+            *(worst, worst_rate, best, best_rate),
             *(_joined(entry["seed_schedule"]["seeds"], " "), _joined(summary["flags"], " ")),
             *(entry["row_key"], entry["row_digest"]),
         ]
@@ -345,30 +331,19 @@ def _plain(text: str) -> str:
     return "".join("\\" + c if c in "\\`*_[]<>|" else c for c in " ".join(text.split()))
 
 
-def _interval(value: float, ends: Sequence[float]) -> str:
-    return f"{value:.3f} [{ends[0]:.3f}, {ends[1]:.3f}]"
-
-
-def _main_cells(entry: Mapping[str, Any]) -> list[str]:
+def _main_cells(entry: Mapping[str, Any], columns: Columns) -> list[str]:
     summary = entry["summary"]
-    published, stress = summary["published"], summary["stress"]
     (worst, worst_rate), (best, best_rate) = entry["partner_range"]
     return [
         entry["row"],
         f"*{_plain(entry['label'])}*" if entry["label"] else "",
-        _interval(summary["success_rate"], summary["success_rate_ci"]),
-        _interval(published["success_iqm"], published["success_iqm_ci_leaderboard_stream"]),
-        f"{published['success_mean']:.3f}",
-        MISSING if stress is None else f"{stress['p90']:.1f}",
+        interval(summary["success_rate"], summary["success_rate_ci"]),
+        *columns.cells(summary),
         f"{worst_rate:.2f} ({worst}) … {best_rate:.2f} ({best})",
         _joined(entry["seed_schedule"]["seeds"], ", "),
         _joined(summary["flags"], ", ") or MISSING,
         f"`{entry['row_digest'][:DIGEST_DIGITS]}`",
     ]
-
-
-def _table(header: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
-    return "".join(f"| {' | '.join(cells)} |\n" for cells in (header, ["---"] * len(header), *lines))
 
 
 def _matrix_table(matrix: Mapping[str, Any]) -> str:
@@ -380,7 +355,7 @@ def _matrix_table(matrix: Mapping[str, Any]) -> str:
             MISSING if rate is None else f"{rate:.2f} ({w}/{n})" for rate, w, n in zip(rates, won, played, strict=True)
         ]
         lines.append([str(seed), *cells])
-    return _table(["Seed", *matrix["partners"]], lines)
+    return table(["Seed", *matrix["partners"]], lines)
 
 
 def _published_table(rows: Iterable[Mapping[str, Any]]) -> str:
@@ -410,7 +385,7 @@ def _published_table(rows: Iterable[Mapping[str, Any]]) -> str:
                 f"{entry['summary']['published']['success_mean']:.3f}",
             ]
         )
-    return _table(header, lines)
+    return table(header, lines)
 
 
 def _rate_table(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -421,12 +396,12 @@ def _rate_table(rows: Sequence[Mapping[str, Any]]) -> str:
         pairs = [(entry["summary"]["published"]["success_mean"], facts["success_mean"])]
         pairs += [facts["rates"].get(name) for name in partners]
         lines.append([entry["row"], *(MISSING if pair is None else f"{pair[0]:.3f} / {pair[1]:.3f}" for pair in pairs)])
-    return _table(["Row", "all", *partners], lines)
+    return table(["Row", "all", *partners], lines)
 
 
 def _member_table(per_member: Mapping[str, Any]) -> str:
     header, *lines = member_lines(per_member)
-    return _table(header, lines)
+    return table(header, lines)
 
 
 def _channel_table(rows: Iterable[Mapping[str, Any]]) -> str:
@@ -436,7 +411,7 @@ def _channel_table(rows: Iterable[Mapping[str, Any]]) -> str:
             unit = CHANNEL_UNITS.get(name)
             cells = [_deviation(*figures[key]) if key in figures else MISSING for key in CHANNEL_FIGURES]
             lines.append([entry["row"], f"{name} ({unit})" if unit else name, *cells])
-    return _table(("Row", "Channel", *CHANNEL_FIGURES), lines)
+    return table(("Row", "Channel", *CHANNEL_FIGURES), lines)
 
 
 def _deviation(here: float, published: float) -> str:
@@ -455,13 +430,8 @@ def _footnotes(board: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> l
     notes = [
         "Success rate: mean over the cells (one seed with one partner) shown below. Its interval is a hierarchical "
         "bootstrap, seeds first and then initial states with all their partners; the partners are a fixed panel.",
-        "IQM: the published definition, over single episodes that count 0 or 1. It trims a quarter at either end, so "
-        "it is 0 up to a success rate of about a quarter and 1 from about three quarters on: it understates a weak "
-        "row and hides the failures of a strong one. Read it beside the success rate and the range.",
-        f"Random streams: `{HIERARCHICAL_STREAM}` for the success rate, `{LEADERBOARD_STREAM}` for the IQM in the "
-        f"table; {draws} resamples, root seed {root_seed}. `bundle.json` also holds the IQM interval under "
-        f"`{BUNDLE_STREAM}`. The two differ by the noise of resampling alone, and each is right in its place.",
-        "Stress p90: 90th percentile of the peak force over all episodes that have one, successful or not.",
+        f"Random stream of that interval: `{HIERARCHICAL_STREAM}`; {draws} resamples, root seed {root_seed}.",
+        *columns_of(rows[0]["engine"]).notes(rows),
         f"Row digest: the first {DIGEST_DIGITS} digits of the SHA-256 of the row's `bundle.json`, which lists the "
         "hash of everything else in the row.",
     ]
@@ -484,11 +454,12 @@ def _markdown(board: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], board
     for entry in rows:
         about = " ".join(entry["description"].split())
         parts += [f"**{entry['row']}**{': ' + about if about else ''}\n", _matrix_table(entry["summary"]["matrix"])]
+    parts += columns_of(rows[0]["engine"]).sections(rows)
     learned = [(entry["row"], entry["learning"]) for entry in rows if entry["learning"]]
     if learned:
         header, lines = selection_table(learned)
         parts += ["## Training and selected checkpoints\n", f"![Training of the learned rows]({FIGURE})\n"]
-        parts += [_table(header, lines), "".join(f"- {note}\n" for note in learned_notes(learned))]
+        parts += [table(header, lines), "".join(f"- {note}\n" for note in learned_notes(learned))]
     compared = [entry for entry in rows if entry["published"] is not None]
     scripted = [entry for entry in rows if not entry["learning"]]
     if compared:

@@ -81,6 +81,9 @@ BUNDLE_FIELDS = {
 }
 PLAN_FIELDS = {"path": (str,), "blob": (str,)}
 _PRODUCED = {"producer": (str,), "setup": (dict,)}
+_SUMMARY = {"statistics": (dict,), "partners": (list,)}
+# The recipe of a summary that holds figures of its family.
+FAMILY_SUMMARY = "summary with figures of the family"
 RECIPE_FIELDS = {
     stage: {"stage": (str,), **own, "code": (dict,), "pins": (dict,), "upstream": (dict,)}
     for stage, own in {
@@ -88,7 +91,8 @@ RECIPE_FIELDS = {
         "select": _PRODUCED,
         "specs": {"plan": (dict,), **_PRODUCED},
         "simulate": _PRODUCED,
-        "summary": {"statistics": (dict,), "partners": (list,)},
+        "summary": _SUMMARY,
+        FAMILY_SUMMARY: {**_SUMMARY, "producer": (str,)},
         "bundle": {"board": (str,), "row": (str,), "engine": (str,), "tier": (str,)},
     }.items()
 }
@@ -266,7 +270,8 @@ class _Checker:
         must = "every recipe has the keys and types of its stage, and no others"
         with self.table.guard("recipe:schema", must):
             for stage in self.stages:
-                check_fields(recipes[stage], RECIPE_FIELDS[stage], f"recipe.json: {stage}")
+                own = stage == "summary" and self.engine is not None and self.engine.summary_module is not None
+                check_fields(recipes[stage], RECIPE_FIELDS[FAMILY_SUMMARY if own else stage], f"recipe.json: {stage}")
             check_fields(recipes["specs"]["plan"], PLAN_FIELDS, "recipe.json: specs: plan")
             self.table.add("recipe:schema", True, must, f"{len(recipes)} stages")
         must = "recipe.json holds all stages in order, each with the keys of the one before it"
@@ -315,7 +320,8 @@ class _Checker:
             return {}
         engine = self.engine
         learned = {"train": engine.training_module, "select": engine.validation_module} if self.learned else {}
-        return {**learned, "specs": engine.specs_module, "simulate": engine.simulate_module}
+        summary = {"summary": engine.summary_module} if engine.summary_module else {}
+        return {**learned, "specs": engine.specs_module, "simulate": engine.simulate_module, **summary}
 
     def _learning(self) -> None:
         """What only learned rows have: trainings, selections, checkpoints."""
@@ -608,6 +614,8 @@ class _Checker:
         with self.table.guard("summary:exact", must):
             statistics = self.plan.statistics.model_dump()
             fresh = row_summary(records, partners=[m["name"] for m in self.setup["members"]], **statistics)
+            if self.engine.summary_module:
+                fresh["family"] = import_module(self.engine.summary_module).summarise(records)
             stated = self.documents["bundle.json"]["summary"]
             same = encode_document(fresh) == encode_document(stated)
             self.table.add("summary:exact", same, must, "equal" if same else _first_difference(stated, fresh))

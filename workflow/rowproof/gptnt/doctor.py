@@ -6,11 +6,14 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from rowproof.errors import ConfigError, RowproofError
+from rowproof.gptnt.llm.player import sampling
 from rowproof.gptnt.models import config_names
 from rowproof.gptnt.player_config import LIST_PLAYERS, PLAYERS, Player, load_player
 from rowproof.gptnt.runs import Anchors, RosterEntry, RunManifest
 from rowproof.gptnt.specs import Progress, Spec, suite_specs, unite
 from rowproof.gptnt.suite_lock import Lock, frozen_suite
+from rowproof.llm.calls import CallError, Message, Request
+from rowproof.llm.client import Client, Policy
 
 Status = Literal["pass", "fail", "warn", "skip"]
 _SEVERITY: tuple[Status, ...] = ("fail", "warn", "pass", "skip")
@@ -51,6 +54,9 @@ class Section(NamedTuple):
         return min((item.status for item in self.checks), key=_SEVERITY.index, default="skip")
 
 
+_NOT_ASKED = Check("Live", "skip", "not asked for")
+
+
 class PlayerRow(NamedTuple):
     """What is known of one player.
 
@@ -60,6 +66,7 @@ class PlayerRow(NamedTuple):
         exists: the files are there and fit together.
         ready: a client for it can be built; its credentials are there.
         player: None if the files do not fit.
+        live: its provider answered for its model.
     """
 
     label: str
@@ -67,6 +74,7 @@ class PlayerRow(NamedTuple):
     exists: Check
     ready: Check
     player: Player | None
+    live: Check = _NOT_ASKED
 
 
 class Report(NamedTuple):
@@ -78,7 +86,7 @@ class Report(NamedTuple):
     @property
     def failed(self) -> bool:
         """Whether anything failed, or there are no players."""
-        boxes = [box for row in self.players for box in (row.exists, row.ready)]
+        boxes = [box for row in self.players for box in (row.exists, row.ready, row.live)]
         checks = boxes + [item for section in self.sections for item in section.checks]
         return not self.players or any(item.status == "fail" for item in checks)
 
@@ -97,7 +105,8 @@ class Report(NamedTuple):
                     "interaction_location_method": has.interaction_location_method,
                     "fingerprint": row.player.fingerprint,
                 }
-            rows.append({"label": row.label, "exists": row.exists._asdict(), "ready": row.ready._asdict(), "has": own})
+            boxes = {"exists": row.exists._asdict(), "ready": row.ready._asdict(), "live": row.live._asdict()}
+            rows.append({"label": row.label, **boxes, "has": own})
         sections = [
             {"name": section.name, "status": section.status, "checks": [item._asdict() for item in section.checks]}
             for section in self.sections
@@ -150,6 +159,41 @@ def _check_player(
     if unset:
         ready = check("Inst.", missing_key, f"unset in the environment: {', '.join(unset)}", "set it before the run")
     return PlayerRow(entry.label, entry.player, check("Exists", "pass"), ready, player)
+
+
+# One short try: whoever waits here wants to know how things stand now.
+_LIVE = Policy(tries=1, request_s=60.0)
+_LIVE_HINTS: dict[str, str] = {
+    "authentication": "look at the key of the provider",
+    "bad_request": "look at the model's id and settings",
+    "rate_limited": "try again later",
+}
+
+
+def check_live(rows: Iterable[PlayerRow], environment: Mapping[str, str]) -> list[PlayerRow]:
+    """The rows with the answer to one short request for each player that is ready, with its own settings."""
+    return [row._replace(live=_check_live(row, environment)) for row in rows]
+
+
+def _check_live(row: PlayerRow, environment: Mapping[str, str]) -> Check:
+    if row.player is None or row.ready.status != "pass":
+        return check("Live", "skip", "an earlier check failed")
+    player = row.player
+    if player.provider is None or player.model.id is None:
+        return check("Live", "skip", "a script needs no provider")
+    settings = player.model.settings
+    question = Message("user", ("Answer with one word: ready.",))
+    request = Request(player.model.id, (question,), sampling(settings, settings.max_tokens))
+    try:
+        reply = Client(player.provider, environment, policy=_LIVE).ask(request)
+    except CallError as error:
+        return check(
+            "Live", "fail", str(error), _LIVE_HINTS.get(error.kind, "is the provider up, and its address right?")
+        )
+    except ConfigError as error:
+        return check("Live", "fail", str(error))
+    served = f" as {reply.served_model}" if reply.served_model not in (None, player.model.id) else ""
+    return check("Live", "pass", f"{player.model.id} answered{served} in {reply.seconds:.1f} s")
 
 
 def check_image_tokens(rows: Iterable[PlayerRow]) -> Section:

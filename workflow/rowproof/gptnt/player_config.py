@@ -17,6 +17,8 @@ from rowproof.files import write_atomic
 from rowproof.gptnt.capabilities import Capabilities, Count, Identity, UsageLimits
 from rowproof.gptnt.models import ConfigName, Positive, Strict, config_names, read_model, unknown_name
 from rowproof.gptnt.suites import Protocol
+from rowproof.llm.cost import Prices
+from rowproof.llm.limits import Limits
 from rowproof.strict_yaml import Document, Key, parse, validate
 
 PLAYERS = "config/players"
@@ -40,6 +42,7 @@ class Provider(Strict):
     # Servers of one's own may ask for no key. A real key must not stand in a file.
     api_key_default: Literal["EMPTY"] | None = None
     header_variables: dict[str, Variable] = Field(default_factory=dict)
+    limits: Limits | None = None
 
     @model_validator(mode="after")
     def _one_address(self) -> "Provider":
@@ -71,6 +74,7 @@ class PlayerModel(Strict):
     id: Annotated[str, Field(min_length=1)] | None = None
     provider: ConfigName | None = None
     settings: Settings = Field(default_factory=Settings)
+    prices: Prices | None = None
     script: Script | None = None
 
     @model_validator(mode="after")

@@ -163,8 +163,8 @@ def play(
 
     A record has the fields of the benchmark's record files: ``format_version``, ``session_id`` and ``player_uuid``, the
     ``footer``, and one entry of ``steps`` per row. Columns that hold JSON, messages, observations or usage there hold
-    plain values here; a location is a mark. Times are seconds of game time since the start. All ids are derived from
-    the spec and the seats, so the same game always has the same ones.
+    plain values here; a location is a mark, and a picture in a message is its digest. Times are seconds of game time
+    since the start. All ids are derived from the spec and the seats, so the same game always has the same ones.
 
     Args:
         spec: plain data of the request: ``mission_spec``, both protocols, the names of the players.
@@ -292,6 +292,9 @@ class _Room:
                 stream=f"gptnt/{self.root}/{one.role}",
                 seed=self.rules.seed,
                 latency_ms=self.rules.latency_ms if self.style == ASYNC else 0,
+                step_ms=self.mission.time_step_size,
+                magic=one.protocol["allow_magic_actions"],
+                lottery=one.protocol["allow_lottery_actions"],
             )
             _ask(one, lambda player, setup=setup: player.configure(setup))
 
@@ -343,11 +346,10 @@ class _Room:
         try:
             answer = _ask(one, lambda player: player.turn(turn))
         except AnswerError as error:
-            answer = Answer({}, raw_output=error.raw_output, usage=error.usage)
             # A refusal to answer is passed on to the partner, if there is one.
             refused = GUARDRAIL in error.errors and not one.alone
             action = Action(SEND_MESSAGE, message=REPHRASE) if refused else NOTHING
-            return _Begun(turn, action, error.errors, answer, state, now_ms)
+            return _Begun(turn, action, error.errors, error.answer, state, now_ms)
         action, errors = read_output(answer.output, one.protocol)
         if action.location is not None and action.location not in turn.observation["marks"]:
             action, errors = NOTHING, (*errors, INVALID_LOCATION)
@@ -409,6 +411,9 @@ class _Room:
         state: Record | None = None,
         observation: Record | None = None,
     ) -> None:
+        new = [] if text is None else [text]
+        if answer.new_messages is not None:
+            new = list(answer.new_messages)
         one.steps.append(
             {
                 "step": len(one.steps) + 1,
@@ -420,12 +425,12 @@ class _Room:
                 "output": output,
                 "raw_output": answer.raw_output,
                 "thoughts": answer.thoughts,
-                "input_messages": None,
-                "new_messages": [] if text is None else [text],
+                "input_messages": None if answer.input_messages is None else list(answer.input_messages),
+                "new_messages": new,
                 "bomb_state": state,
                 "observation": observation,
                 "usage": _usage(answer.usage),
-                "num_prompt_truncations": 0,
+                "num_prompt_truncations": answer.num_prompt_truncations,
                 "error_type": list(errors),
                 "is_reflection": kind == REFLECTION,
                 "output_kind": kind,
@@ -445,8 +450,8 @@ class _Room:
                 answer = one.seat.player.reflect(text)
                 message = answer.output["result"]["data"]["message"]
             except AnswerError as error:
-                answer, errors = Answer({}, raw_output=error.raw_output, usage=error.usage), error.errors
-                message = error.raw_output or ""
+                answer, errors = error.answer, error.errors
+                message = answer.raw_output or ""
             except Exception:
                 # Nothing depends on a look back: a game stays complete without it.
                 continue

@@ -7,6 +7,8 @@ Sentence = tuple[str, Sequence[str]]
 
 _NONE = "none"
 _SENTENCE = re.compile(r'([A-Za-z][\w -]*): (?:none|("[^"]*"(?:, "[^"]*")*))\.')
+# Longer than anything a scripted player says. What comes after is not heard, as finding sentences in it takes too long.
+HEARD = 4000
 _ITEM = re.compile(r'"([^"]*)"')
 
 
@@ -17,5 +19,5 @@ def say(sentences: Iterable[Sentence]) -> str:
 
 
 def hear(message: str) -> dict[str, list[str]]:
-    """Head to items of every sentence in ``message`` that is well formed; of two with the same head the last one."""
-    return {head: _ITEM.findall(items) for head, items in _SENTENCE.findall(message)}
+    """Head to items of every well-formed sentence in the first ``HEARD`` characters; the last one counts of each head."""
+    return {head: _ITEM.findall(items) for head, items in _SENTENCE.findall(message[:HEARD])}

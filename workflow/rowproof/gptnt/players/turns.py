@@ -1,6 +1,6 @@
 """What a player is given and what it gives back, whoever it is."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from rowproof.gptnt.bomb.bomb import ACTIONS, MARK_ACTIONS
@@ -31,6 +31,9 @@ class Setup(NamedTuple):
         stream: root of the names of this player's random streams; no other player and no other game has it.
         seed: root seed of these streams.
         latency_ms: what an answer takes in asynchronous play unless it says otherwise; 0 in synchronous play.
+        step_ms: game time of one turn of the Defuser in synchronous play.
+        magic: the Defuser may let the room do what is right.
+        lottery: the Defuser may let the room do something random.
     """
 
     role: str
@@ -40,6 +43,9 @@ class Setup(NamedTuple):
     stream: str
     seed: int
     latency_ms: int
+    step_ms: int = 3000
+    magic: bool = False
+    lottery: bool = False
 
 
 class Turn(NamedTuple):
@@ -99,6 +105,9 @@ class Answer(NamedTuple):
         errors: kinds of errors that did not cost the turn.
         usage: what the answer cost.
         latency_ms: how long it took, in asynchronous play; None for what is usual in the room.
+        input_messages: the conversation before this turn as a model was sent it, plain data; None if there is none.
+        new_messages: what this turn adds to it, plain data; None for the text of the turn.
+        num_prompt_truncations: exchanges that were dropped from the conversation for this turn.
     """
 
     output: Mapping[str, Any]
@@ -107,6 +116,9 @@ class Answer(NamedTuple):
     errors: tuple[str, ...] = ()
     usage: Usage = SCRIPTED_USAGE
     latency_ms: int | None = None
+    input_messages: Sequence[Any] | None = None
+    new_messages: Sequence[Any] | None = None
+    num_prompt_truncations: int = 0
 
 
 class AnswerError(Exception):
@@ -114,16 +126,20 @@ class AnswerError(Exception):
 
     Attributes:
         errors: kinds of errors, at least one.
-        raw_output: what came instead, if anything.
-        usage: what was spent all the same.
+        answer: what is known of it all the same: the text that came instead, what was spent. Its output is not minded.
     """
 
-    def __init__(self, *errors: str, raw_output: str | None = None, usage: Usage = SCRIPTED_USAGE) -> None:
-        """Tell the kinds of errors."""
+    def __init__(
+        self,
+        *errors: str,
+        raw_output: str | None = None,
+        usage: Usage = SCRIPTED_USAGE,
+        answer: Answer | None = None,
+    ) -> None:
+        """Tell the kinds of errors, and either ``answer`` or the two of its fields that most have."""
         super().__init__(", ".join(errors))
         self.errors = errors or (UNKNOWN,)
-        self.raw_output = raw_output
-        self.usage = usage
+        self.answer = Answer({}, raw_output=raw_output, usage=usage) if answer is None else answer
 
 
 class Player(Protocol):
@@ -189,6 +205,16 @@ class Action(NamedTuple):
 NOTHING = Action(DO_NOTHING)
 
 
+def output_data(output: Any) -> Mapping[str, Any] | None:
+    """The data of an output, with or without its wrapping; None if it has none."""
+    data = output
+    if isinstance(data, Mapping) and isinstance(data.get("result"), Mapping):
+        data = data["result"].get("data")
+    elif isinstance(data, Mapping) and "data" in data:
+        data = data["data"]
+    return data if isinstance(data, Mapping) else None
+
+
 def read_output(output: Any, protocol: Mapping[str, Any]) -> tuple[Action, tuple[str, ...]]:
     """The action of an output and the kinds of errors in it; what a protocol does not allow becomes nothing.
 
@@ -199,12 +225,8 @@ def read_output(output: Any, protocol: Mapping[str, Any]) -> tuple[Action, tuple
         protocol: of the role in a spec.
     """
     failed = NOTHING, (UNKNOWN,)
-    data = output
-    if isinstance(data, Mapping) and isinstance(data.get("result"), Mapping):
-        data = data["result"].get("data")
-    elif isinstance(data, Mapping) and "data" in data:
-        data = data["data"]
-    if not isinstance(data, Mapping):
+    data = output_data(output)
+    if data is None:
         return failed
     if "message" in data:
         allowed = not protocol["is_playing_alone"] and isinstance(data["message"], str)
