@@ -295,7 +295,7 @@ def _locate(lines: list[str], hunk: Hunk, flags: set[str]) -> int:
     if places:
         raise PatchError(Outcome.AMBIGUOUS_HUNK, _several(places, hunk))
     raise PatchError(
-        Outcome.HUNK_NOT_FOUND, f"hunk {hunk.number}: its lines must stand in the script{_near(lines, block)}"
+        Outcome.HUNK_NOT_FOUND, f"hunk {hunk.number}: its lines must stand in the script; {_near(lines, block)}"
     )
 
 

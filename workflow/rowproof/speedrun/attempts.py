@@ -1,0 +1,148 @@
+"""Attempts on the CPU track: verification runs, evaluation and timed pairs of one patched script, in one job."""
+
+import math
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+from rowproof.errors import RowproofError
+from rowproof.hashing import sha256_hex
+from rowproof.speedrun.dialogue import Phase, Result
+from rowproof.speedrun.outcomes import Outcome
+from rowproof.speedrun.records_config import Arguments
+from rowproof.speedrun.referee.evaluation import evaluate
+from rowproof.speedrun.referee.runs import Referee, Verification, judge_seeds, time_pairs, verify
+from rowproof.speedrun.referee.sandbox import off_core
+from rowproof.speedrun.scoring import decide
+from rowproof.speedrun.statistics import known_sigma_test, timed_part
+
+BASE_FACTOR = 3
+"""Times the baseline's wall and CPU seconds are what a run may take."""
+MIN_TIMEOUT_S = 120
+START_CPU_S = 15
+"""CPU seconds before the clock starts, which the limit of a process counts too."""
+CHECKPOINT_FACTOR, MIN_CHECKPOINT_MB = 4, 4
+
+FEEDBACK_SEEDS = range(200, 300)
+FINAL_SEEDS = range(100, 200)
+_TAIL_CHARACTERS = 4000
+
+
+def phase_seeds(n_seeds: int) -> dict[Phase, tuple[int, ...]]:
+    """The default seeds of both phases: 200 on for answers to a turn, 100 on for the score; none is in both."""
+    return {"feedback": tuple(FEEDBACK_SEEDS[:n_seeds]), "final": tuple(FINAL_SEEDS[:n_seeds])}
+
+
+@dataclass
+class RefereeAttempt:
+    """Runs patched scripts with the referee; the baseline is timed again with every one of them, in turns.
+
+    Attributes:
+        referee: what the runs depend on; its limits are those of the baseline.
+        code: text of the record's script.
+        threshold: nats per token.
+        arguments: resolved.
+        seeds: of each phase; none may be in both.
+    """
+
+    referee: Referee
+    code: str
+    threshold: float
+    arguments: Arguments
+    seeds: Mapping[Phase, tuple[int, ...]]
+    _base: dict[int, Verification] = field(default_factory=dict, init=False, repr=False)
+
+    def __call__(self, patched: str, phase: Phase) -> Result:
+        """Verify with every seed of the phase, and time if the mean loss meets the threshold.
+
+        Raises:
+            RowproofError: the sandbox failed, or the record's own script does.
+        """
+        seeds = self.seeds[phase]
+        bases = [self._verified_base(seed) for seed in seeds]
+        referee = self._limited(bases)
+        verifications: list[Verification] = []
+        for seed, base in zip(seeds, bases, strict=True):
+            verifications.append(verify(referee, patched, seed, self._gap(patched, base)))
+            if verifications[-1].outcome is not Outcome.OK:
+                break
+        outcome, detail = judge_seeds(verifications)
+        evidence: dict[str, Any] = {"verify": [verification.record() for verification in verifications]}
+        losses = {v.seed: v.evaluation.val_loss for v in verifications if v.evaluation and v.evaluation.val_loss}
+        if outcome is not Outcome.OK:
+            return Result(outcome, detail, _whole_lines(verifications[-1].run.stderr), losses, evidence=evidence)
+        loss = known_sigma_test(losses, self.threshold)
+        if not loss.threshold_met:
+            return Result(decide(None, loss), "", "", losses, loss.verdict, evidence=evidence)
+        verified = {("A", v.seed): v.run.checkpoint.sha256 for v in bases}
+        verified |= {("B", v.seed): v.run.checkpoint.sha256 for v in verifications}
+        n_pairs, order_seed = self.arguments.n_pairs, self.arguments.order_seed
+        timing = time_pairs(referee, self.code, patched, n_pairs, order_seed, seeds, verified)
+        evidence["timing"] = timing
+        if timing["outcome"] != Outcome.OK:
+            failed = Outcome(timing["outcome"])
+            return Result(failed, "a timed run must end as its verification run did", "", losses, evidence=evidence)
+        timed = timed_part(timing)
+        found = None if timing["deterministic"] else Outcome.NONDETERMINISTIC
+        return Result(
+            decide(found, loss),
+            "" if found is None else "timed runs must give the weights of the verification run with the same seed",
+            val_loss=losses,
+            verdict=loss.verdict,
+            train_time_ms_median=timed["wall_ms_patched_median"],
+            wall_ratio=timed["wall_ratio"],
+            ratio_ci95=tuple(timed["ratio_ci95"]),
+            evidence=evidence,
+        )
+
+    def _verified_base(self, seed: int) -> Verification:
+        """The verification of the record's own script; its weights are the same every time, its times are not used."""
+        if seed not in self._base:
+            base = verify(self.referee, self.code, seed, None)
+            if base.outcome is not Outcome.OK:
+                raise RowproofError(
+                    f"the record's own script must run and pass its audits, found {base.outcome} with seed {seed}: "
+                    f"{base.detail}"
+                )
+            self._base[seed] = base
+        return self._base[seed]
+
+    def _gap(self, patched: str, base: Verification) -> float:
+        """Audit loss minus validation loss of the record's own script, on the audit text of the patched one.
+
+        On a text of its own, the noise between two texts would come on top and end honest attempts.
+        """
+        referee, patched_sha256 = self.referee, sha256_hex(patched.encode("utf-8"))
+        audit = np.asarray(referee.audit(patched_sha256, referee.salt), dtype=np.int64)
+        root_seed = int(sha256_hex(b"base evaluation\0" + referee.salt + patched_sha256.encode()), 16)
+        with tempfile.TemporaryDirectory(prefix="speedrun-evaluation-") as name, off_core(referee.sandbox.core):
+            Path(name).chmod(0o755)
+            found = evaluate(
+                *(referee.sandbox, self.code, base.run.weights, referee.val, audit, Path(name), root_seed, None),
+                limits=referee.evaluation_limits,
+            )
+        if found.outcome is not Outcome.OK:
+            raise RowproofError(f"the record's own script must pass its audits, found {found.outcome}: {found.detail}")
+        return found.audit_loss - found.val_loss
+
+    def _limited(self, bases: list[Verification]) -> Referee:
+        """The referee with limits by the baseline's verification runs, where the arguments set none."""
+        wall_s, cpu_s = (median(getattr(base.run, name) for base in bases) for name in ("wall_s", "cpu_s"))
+        checkpoint_mb = bases[0].run.checkpoint.size_bytes / (1 << 20)
+        limits = replace(
+            self.referee.limits,
+            wall_s=self.arguments.run_timeout_s or max(MIN_TIMEOUT_S, BASE_FACTOR * wall_s),
+            cpu_s=self.arguments.cpu_limit_s or math.ceil(BASE_FACTOR * cpu_s) + START_CPU_S,
+        )
+        limit_mb = self.arguments.checkpoint_limit_mb or max(MIN_CHECKPOINT_MB, CHECKPOINT_FACTOR * checkpoint_mb)
+        return replace(self.referee, limits=limits, checkpoint_limit_mb=limit_mb)
+
+
+def _whole_lines(stderr: str) -> str:
+    """The end of an error output without the line that its beginning cut."""
+    return stderr.partition("\n")[2] if len(stderr) >= _TAIL_CHARACTERS else stderr
