@@ -21,7 +21,7 @@ from rowproof.errors import GateError, RecordError, RowproofError, StaleInputErr
 from rowproof.files import write_atomic
 from rowproof.hashing import sha256_hex
 from rowproof.launches import LAUNCH_VARIABLE, read_launch_file, wait_for
-from rowproof.layout import JOB_FIELDS, RESOURCE_FIELDS
+from rowproof.layout import job_fields
 from rowproof.records import check_fields, decode, digest, encode_document
 
 log = logging.getLogger("rowproof")
@@ -231,8 +231,7 @@ def read_product(path: str) -> tuple[bytes, list[dict[str, Any]]]:
         wait_for(beside, target.stat().st_mtime)
         document = check_fields(decode(beside.read_bytes(), str(beside)), NOTE_FIELDS, str(beside))
         for entry in document["jobs"]:
-            known = {**JOB_FIELDS, **(RESOURCE_FIELDS if isinstance(entry, dict) and "host" in entry else {})}
-            check_fields(entry, known, str(beside))
+            check_fields(entry, job_fields(entry), str(beside))
     except FileNotFoundError:
         raise StaleInputError(
             f"{target} must have {beside.name} beside it, found none: delete it and start snakemake again"

@@ -7,7 +7,7 @@ from typing import Any
 
 from rowproof.errors import RecordError
 from rowproof.hashing import sha256_hex
-from rowproof.records import NULL, check_fields, decode, digest, split_lines
+from rowproof.records import NULL, Kinds, check_fields, decode, digest, split_lines
 
 BUNDLE_SCHEMA = "rowproof/bundle/1"
 PROVENANCE_SCHEMA = "rowproof/provenance/2"
@@ -105,6 +105,11 @@ def provenance_totals(jobs: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     }
 
 
+def job_fields(job: Any) -> dict[str, Kinds]:
+    """The fields of a job's entry: those of today's jobs, or of earlier ones, which told less."""
+    return {**JOB_FIELDS, **(RESOURCE_FIELDS if isinstance(job, dict) and "host" in job else {})}
+
+
 def read_provenance(data: bytes) -> dict[str, Any]:
     """A provenance document that is as it was written.
 
@@ -113,8 +118,7 @@ def read_provenance(data: bytes) -> dict[str, Any]:
     """
     document = check_fields(decode(data, PROVENANCE), PROVENANCE_FIELDS, PROVENANCE)
     for index, job in enumerate(document["jobs"]):
-        fields = {**JOB_FIELDS, **(RESOURCE_FIELDS if isinstance(job, dict) and "host" in job else {})}
-        check_fields(job, fields, f"{PROVENANCE}: jobs[{index}]")
+        check_fields(job, job_fields(job), f"{PROVENANCE}: jobs[{index}]")
         if re.fullmatch("[0-9a-f]{40}|unknown", job["commit"]) is None:
             raise RecordError(f"{PROVENANCE}: jobs[{index}]: commit must be 40 hex or unknown, found {job['commit']!r}")
         if job["seconds"] < 0:
