@@ -19,5 +19,5 @@ def say(sentences: Iterable[Sentence]) -> str:
 
 
 def hear(message: str) -> dict[str, list[str]]:
-    """Head to items of every well-formed sentence in the first ``HEARD`` characters; the last one counts of each head."""
+    """Head to items of each well-formed sentence in the first ``HEARD`` characters; of one head the last one counts."""
     return {head: _ITEM.findall(items) for head, items in _SENTENCE.findall(message[:HEARD])}
