@@ -16,6 +16,8 @@ from faults.conftest import ROW, small_disk
 from rowproof.layout import PROVENANCE, bundle_files, read_provenance
 from rowproof.recipes import all_statuses
 
+pytestmark = pytest.mark.slow
+
 TARGET, PLAN = f"results/{ROW}", "config/plans/push-v1.yaml"
 DEADLINE_S = 600
 
@@ -129,7 +131,6 @@ def test_a_second_snakemake_is_refused_and_harms_nothing(checkout, built):
     assert {status.state for status in all_statuses(checkout.root, checkout.root)} == {"current"}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["seed1.job.json", "summary.json", "bundle.json", "SHA256SUMS.txt"])
 def test_snakemake_is_killed_with_all_its_jobs(checkout, built, name):
     with held(checkout, name) as process:
@@ -162,7 +163,6 @@ def test_a_plan_edited_during_a_build_publishes_nothing(checkout, built):
     check_mended(checkout, built)
 
 
-@pytest.mark.slow
 def test_a_checkout_that_loses_its_plan_during_a_build_publishes_nothing(checkout, built):
     command = f"git rm -q --cached {PLAN} && git commit -q -m without"
     run = checkout.build(TARGET, env={"FAULT": f"summary.json:{command}"})
@@ -172,7 +172,6 @@ def test_a_checkout_that_loses_its_plan_during_a_build_publishes_nothing(checkou
     check_mended(checkout, built)
 
 
-@pytest.mark.slow
 def test_records_edited_during_a_build_are_refused(checkout, built):
     edited = product(checkout, "seed0.jsonl").relative_to(checkout.root)
     run = checkout.build(TARGET, env={"FAULT": f"summary.json:echo >> {edited}"})
@@ -193,7 +192,6 @@ def shift(checkout: Checkout, shift_s: float) -> None:
             os.utime(path, (time_s, time_s))
 
 
-@pytest.mark.slow
 def test_a_clock_that_was_set_forward(checkout, built):
     shift(checkout, -YEAR_S)
     check_mended(checkout, built)
@@ -204,7 +202,6 @@ def test_a_clock_that_was_set_back_between_two_jobs(checkout, built):
     check_mended(checkout, built)
 
 
-@pytest.mark.slow
 def test_a_clock_that_was_set_back_before_a_bundle_is_replaced(built, tmp_path):
     shutil.copytree(built.root, tmp_path / "project", symlinks=True)
     checkout = Checkout(tmp_path / "project", built.home)
@@ -222,7 +219,6 @@ def test_a_damaged_bundle_without_time_stamps(built, tmp_path):
     check_mended(checkout, built)
 
 
-@pytest.mark.slow
 def test_a_clock_that_is_set_back_while_a_job_runs_is_told_and_nothing_is_lost(checkout, built):
     specs = product(checkout, "specs.jsonl")
     run = checkout.build(TARGET, env={"FAULT": f"seed1.job.json:touch -d 'next year' {specs}"})
@@ -273,7 +269,6 @@ def test_what_is_no_folder_in_place_of_a_staged_bundle_makes_way(checkout, built
     check_mended(checkout, built)
 
 
-@pytest.mark.slow
 def test_a_current_row_needs_no_staged_bundle(built, tmp_path):
     shutil.copytree(built.root, tmp_path / "project", symlinks=True)
     checkout = Checkout(tmp_path / "project", built.home)
@@ -283,7 +278,6 @@ def test_a_current_row_needs_no_staged_bundle(built, tmp_path):
     assert checkout.dry_run(TARGET).nothing
 
 
-@pytest.mark.slow
 def test_full_results_are_told(checkout, built):
     results = checkout.root / "results"
     shutil.rmtree(results)
@@ -295,7 +289,6 @@ def test_full_results_are_told(checkout, built):
         check_mended(checkout, built)
 
 
-@pytest.mark.slow
 def test_read_only_results_are_told(built, tmp_path):
     shutil.copytree(built.root, tmp_path / "project", symlinks=True)
     checkout = Checkout(tmp_path / "project", built.home)
@@ -316,7 +309,6 @@ def test_read_only_results_are_told(built, tmp_path):
     check_mended(checkout, built)
 
 
-@pytest.mark.slow
 def test_unfinished_marks_and_links_of_products(checkout, built):
     """A product that is marked unfinished and is a link: what it leads to is never written."""
     path = product(checkout, "seed0.jsonl")

@@ -79,6 +79,7 @@ def test_a_run_is_recorded_and_played_again_without_server_and_key(call, project
         assert not path.is_file() or KEY.encode() not in path.read_bytes(), path
 
 
+@pytest.mark.slow
 def test_what_models_cost_is_in_the_results(call, project, monkeypatch):
     with serving(talker) as server:
         (project / "config/providers/here.yaml").write_text(

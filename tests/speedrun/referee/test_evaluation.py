@@ -84,6 +84,7 @@ def test_the_baseline_itself_has_no_gap_to_meet(judged, streams):
     assert judged(audit=streams[1], base_gap=None).outcome is Outcome.OK
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("answer", "outcome"),
     [
