@@ -2,7 +2,7 @@
 
 import pytest
 from gptnt.llm.workbench import CLICK_A, SAY, tagged
-from llm.server import KEY, completion, serving
+from llm.server import KEY, USAGE, completion, serving
 from rowproof import cli
 from rowproof.gptnt.recordings import recording_paths
 
@@ -91,3 +91,26 @@ def test_what_models_cost_is_in_the_results(call, project, monkeypatch):
     assert call("build-db")[0] == 0
     out = call("results")[1]
     assert "cost per run" in out
+
+
+def test_what_a_picture_costs_is_measured_and_noted_in_its_line(call, project, monkeypatch):
+    def counting(body):
+        content = body["messages"][-1]["content"]
+        pictures = 0 if isinstance(content, str) else sum(part["type"] == "image_url" for part in content)
+        assert body["max_completion_tokens"] == 16
+        return completion("ready", usage={**USAGE, "prompt_tokens": 20 + 765 * pictures})
+
+    with serving(counting) as server:
+        (project / "config/providers/here.yaml").write_text(
+            f"base_url: {server.base_url}\napi_key_variable: MODEL_KEY\n"
+        )
+        monkeypatch.setenv("MODEL_KEY", KEY)
+        code, out, _ = call("measure-tokens-per-image", "local")
+    assert code == 0 and "765 tokens per image" in out
+    path = project / "config/players/local.yaml"
+    assert path.read_text() == PLAYER.replace("tokens_per_image: 200", "tokens_per_image: 765")
+
+
+def test_a_script_has_no_picture_to_measure(call):
+    code, _, err = call("measure-tokens-per-image", "scripted")
+    assert code == 2 and "must be a model" in err

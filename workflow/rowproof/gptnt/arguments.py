@@ -111,6 +111,13 @@ def add_commands(commands: Any) -> None:
     act.add_argument("--format", choices=("rich", "json", "github"), default="rich")
     act.set_defaults(run=_lazy("submission_validate"))
 
+    sub = commands.add_parser(
+        "measure-tokens-per-image", help="gptnt: ask a model twice and note what a picture costs (this costs tokens)"
+    )
+    sub.add_argument("player")
+    sub.add_argument("--provider")
+    sub.set_defaults(run=_lazy("measure_tokens_per_image"))
+
     sub = commands.add_parser("suite", help="gptnt: freeze suites")
     sub.add_argument("action", choices=("freeze",))
     sub.add_argument("--check", action="store_true", help="only tell whether all suites are frozen as they are")

@@ -15,6 +15,8 @@ from rowproof.errors import ConfigError, RowproofError
 from rowproof.gptnt.runs import RunManifest, load_manifest
 
 RECORDER_VARIABLE = "EXPERIMENT_RECORDER_OUTPUTS"
+# What a model is asked when its pictures are measured.
+MEASURE, MEASURE_TOKENS = "Answer with one word: ready.", 16
 PROJECT = Path(__file__).resolve().parents[3]
 
 
@@ -134,6 +136,30 @@ def new(args: argparse.Namespace) -> int:
     root = _root()
     path = new_file(root, "config/players" if args.what == "player" else "config/providers", args.name)
     print(f"wrote {path.relative_to(root)}: edit it, then rowproof doctor")
+    return 0
+
+
+def measure_tokens_per_image(args: argparse.Namespace) -> int:
+    """Ask a model once without and once with a picture, and write the difference into its file."""
+    from rowproof.files import write_atomic
+    from rowproof.gptnt.player_config import PLAYERS, load_player, with_tokens_per_image
+    from rowproof.gptnt.seating import Cassettes, Limiters, asker_for
+    from rowproof.gptnt.statics.pages import picture_of_manual
+
+    root = _root()
+    player = load_player(root, args.player, args.provider)
+    size = player.capabilities.image_dimensions
+    ask = asker_for(player, "measure", Cassettes(None, "off"), Limiters(), os.environ, max_tokens=MEASURE_TOKENS)
+    asked = []
+    for parts in ((MEASURE,), (MEASURE, picture_of_manual(min(size.width, size.height), max(size.width, size.height)))):
+        _, usage = ask("You look at pages.", parts)
+        if usage is None:
+            raise ConfigError(f"player {args.player}: its provider must count tokens, found no usage in its answer")
+        asked.append(usage.input_tokens)
+    path = root / PLAYERS / f"{args.player}.yaml"
+    text = with_tokens_per_image(path.read_text(encoding="utf-8"), asked[1] - asked[0], path.name)
+    write_atomic(path, text.encode())
+    print(f"{path.relative_to(root)}: {asked[1] - asked[0]} tokens per image")
     return 0
 
 

@@ -64,9 +64,16 @@ def seat_makers(
 
 
 def asker_for(
-    player: Player, task: str, cassettes: Cassettes, limiters: Limiters, environment: Mapping[str, str]
+    player: Player,
+    task: str,
+    cassettes: Cassettes,
+    limiters: Limiters,
+    environment: Mapping[str, str],
+    max_tokens: int | None = None,
 ) -> Ask:
     """How a static task asks a model: one request for each question.
+
+    ``max_tokens`` bounds answers; None leaves that to the player's file.
 
     Raises:
         ConfigError: the player is a script, an environment variable is unset, or there is no cassette to replay.
@@ -78,7 +85,7 @@ def asker_for(
         live = Client(player.provider, environment, limiter=limiters.of(player))
     path = None if cassettes.folder is None else cassettes.folder / f"{task}-{player.config}.jsonl"
     asker = through(cassettes.mode, path, live)
-    model, parameters = player.model.id, sampling(player.model.settings, player.model.settings.max_tokens)
+    model, parameters = player.model.id, sampling(player.model.settings, max_tokens or player.model.settings.max_tokens)
 
     def ask(instruction, parts):
         messages = (Message("system", (instruction,)), Message("user", tuple(parts)))

@@ -4,11 +4,15 @@ import math
 import re
 from collections.abc import Sequence
 from functools import lru_cache
+from io import BytesIO
 from typing import NamedTuple
 
+from PIL import Image
+
 from rowproof.gptnt.bomb.rules.keypad import SYMBOLS
-from rowproof.gptnt.manual import Page
+from rowproof.gptnt.manual import Manual, Page
 from rowproof.gptnt.rendering import INK, PAPER, SCALE, Pen, Scene, choose_marks, draw_symbol, font, paint_marks, png
+from rowproof.llm.calls import Picture
 
 # Width and height of a page in pixels; an upright sheet, as the Expert's pictures are.
 SIZE = (960, 1280)
@@ -75,6 +79,14 @@ def render_marked_page(page: Page, chosen: Sequence[tuple[str, int]]) -> tuple[b
 
 
 @lru_cache(maxsize=32)
+def picture_of_manual(width: int, height: int) -> Picture:
+    """The first page of the manual as a picture of this size in pixels."""
+    page = next(iter(Manual.read().pages.values()))
+    with Image.open(BytesIO(render_page(page))) as drawn, BytesIO() as out:
+        drawn.resize((width, height)).save(out, "PNG")
+        return Picture(out.getvalue())
+
+
 def draw_page(page: Page) -> Sheet:
     """Draw a page with the largest text that fits; what it returns is shared and must not be painted on.
 
