@@ -175,8 +175,9 @@ def changed_files(checkout: Checkout, row: str) -> set[str]:
 
 @pytest.mark.parametrize(
     "name",
-    [name if name == "partner_parameter" else pytest.param(name, marks=pytest.mark.slow) for name in REAL],
+    REAL,
 )
+@pytest.mark.slow
 def test_git_shows_what_a_rebuild_changed_and_nothing_after_taking_it_back(fresh_small, name):
     edit, row, files = REAL[name]
     other = next(other for other in SMALL_ROWS if other != row)

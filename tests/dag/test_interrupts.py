@@ -41,6 +41,7 @@ def test_whole_build_after(small, small_build_s, empty_small, index):
     check(small, empty_small, index, small_build_s)
 
 
+@pytest.mark.slow
 def test_a_kill_while_a_bundle_is_replaced_by_a_smaller_one(fresh_small):
     """snakemake has removed the outputs of the row rule, and with them what vouched for the file of the old seed."""
     target = f"results/{FAST_ROW}"

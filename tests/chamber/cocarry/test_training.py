@@ -256,6 +256,7 @@ def names(folder):
     return {path.name for path in folder.iterdir()}
 
 
+@pytest.mark.slow
 def test_a_training_is_the_same_in_every_process(train_setup, tmp_path):
     setup = train_setup()
     here = training.train(setup, 0, tmp_path / "here", Silent())

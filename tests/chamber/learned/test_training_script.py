@@ -89,6 +89,7 @@ def products(folder):
     return sorted(path.name for path in folder.rglob("seed*") if path.is_file())
 
 
+@pytest.mark.slow
 def test_sigterm_ends_a_training_with_one_message_and_the_next_start_goes_on(project, tmp_path):
     stage = Stage(project, tmp_path, "train")
     state = stage.document.parent / f"seed{SEED}" / "resume.state"

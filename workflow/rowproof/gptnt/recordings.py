@@ -515,7 +515,8 @@ def write_game(game: Game, folder: Path) -> list[Path]:
         spec = record["footer"]["descriptor"]["experiment_spec"]
         name = read_spec(encode_line(spec).encode(), "experiment_spec").attempt_name
         files[folder / file_name(name, record["player_uuid"])] = data
-    for path, data in files.items():
+    # The record of the defuser makes a session: written last, it never stands for a game whose other record is missing.
+    for path, data in reversed(files.items()):
         write_atomic(path, data)
     return list(files)
 

@@ -178,5 +178,6 @@ class Runner:
             game = play(spec.to_data(), seats[0], expert, self._manual, self._provenance, self._rules)
             write_game(game, self._folder)
             return game, game.failure
-        except Exception:
+        except BaseException:
+            # Not only Exception: a SystemExit of a player must not end the run either.
             return None, traceback.format_exc()
