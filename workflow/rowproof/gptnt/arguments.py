@@ -53,19 +53,19 @@ def add_commands(commands: Any) -> None:
     sub.set_defaults(run=_lazy("games"))
 
     sub = commands.add_parser("build-db", help="gptnt: put recordings into a DuckDB database")
-    sub.add_argument("folder", type=Path, nargs="?", default=Path("output/experiment_recorder_outputs"))
-    sub.add_argument("-o", "--output", type=Path, default=Path("output/experiments.duckdb"))
+    sub.add_argument("folder", type=Path, nargs="?")
+    sub.add_argument("-o", "--output", type=Path)
     sub.add_argument("-j", "--max-workers", type=int, default=1)
     sub.add_argument("--delete-existing-db", action="store_true")
     sub.set_defaults(run=_lazy("build_db"))
 
     sub = commands.add_parser("results", help="gptnt: metrics of a database")
-    sub.add_argument("database", type=Path, nargs="?", default=Path("output/experiments.duckdb"))
+    sub.add_argument("database", type=Path, nargs="?")
     sub.add_argument("--json", action="store_true")
     sub.set_defaults(run=_lazy("results"))
 
     sub = commands.add_parser("analyse", help="gptnt: a page with all results and games, for any browser")
-    sub.add_argument("database", type=Path, nargs="?", default=Path("output/experiments.duckdb"))
+    sub.add_argument("database", type=Path, nargs="?")
     sub.add_argument("-o", "--output", type=Path, default=Path("output/analysis.html"))
     sub.set_defaults(run=_lazy("analyse"))
 
@@ -75,7 +75,7 @@ def add_commands(commands: Any) -> None:
     sub.set_defaults(run=_lazy("new"))
 
     sub = commands.add_parser("cleanup-outputs", help="gptnt: what of the recordings can go")
-    sub.add_argument("folder", type=Path, nargs="?", default=Path("output/experiment_recorder_outputs"))
+    sub.add_argument("folder", type=Path, nargs="?")
     sub.add_argument("--execute", action="store_true", help="remove it; by default it is only shown")
     sub.set_defaults(run=_lazy("cleanup_outputs"))
 
@@ -97,7 +97,7 @@ def add_commands(commands: Any) -> None:
     actions = sub.add_subparsers(dest="action", required=True, metavar="ACTION")
     # The benchmark calls it new.
     act = actions.add_parser("build", aliases=["new"], help="bundles of what a database holds")
-    act.add_argument("database", type=Path, nargs="?", default=Path("output/experiments.duckdb"))
+    act.add_argument("database", type=Path, nargs="?")
     act.add_argument("-o", "--output-dir", type=Path, default=Path("output/submissions"))
     act.add_argument("--suite", action="append", help="default: those of the leaderboard")
     act.add_argument("--static", action="append", type=Path, default=[], metavar="DIR", help="folder of a static run")

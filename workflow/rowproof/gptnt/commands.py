@@ -52,6 +52,13 @@ def _recordings(root: Path) -> Path:
     return Path(pinned) if pinned else root / FOLDER
 
 
+def _database(root: Path, given: Path | None) -> Path:
+    """The database that a user means."""
+    from rowproof.gptnt.database import DATABASE, DATABASE_VARIABLE
+
+    return given or Path(os.environ.get(DATABASE_VARIABLE) or root / DATABASE)
+
+
 def provenance(root: Path) -> Any:
     """What records say of the package that wrote them."""
     from importlib.metadata import version
@@ -312,7 +319,7 @@ def cleanup_outputs(args: argparse.Namespace) -> int:
     """Show or remove recordings that do not count."""
     from rowproof.gptnt.ledger import run_cleanup
 
-    return run_cleanup(args.folder, args.execute)
+    return run_cleanup(args.folder or _recordings(_root()), args.execute)
 
 
 # ---- after a run -----------------------------------------------------------------------------------------------
@@ -329,7 +336,9 @@ def build_db(args: argparse.Namespace) -> int:
     """Put recordings into a database."""
     from rowproof.gptnt.database import run as build
 
-    return build(args.folder, args.output, args.max_workers, args.delete_existing_db)
+    root = _root()
+    folder, output = args.folder or _recordings(root), _database(root, args.output)
+    return build(folder, output, args.max_workers, args.delete_existing_db)
 
 
 def results(args: argparse.Namespace) -> int:
@@ -337,14 +346,15 @@ def results(args: argparse.Namespace) -> int:
     from rowproof.gptnt.metrics import run as show_results
 
     root = _root()
-    return show_results(args.database, _missions(root), prices(root), args.json)
+    return show_results(_database(root, args.database), _missions(root), prices(root), args.json)
 
 
 def analyse(args: argparse.Namespace) -> int:
     """Write a page with all results and games."""
     from rowproof.gptnt.dashboard import write_dashboard
 
-    write_dashboard(args.database, args.output, _missions(_root()))
+    root = _root()
+    write_dashboard(_database(root, args.database), args.output, _missions(root))
     print(f"wrote {args.output}: open it in any browser")
     return 0
 
@@ -394,7 +404,7 @@ def submission_build(args: argparse.Namespace) -> int:
     submitter = Submitter(name=given[0], contact=given[1], affiliation=given[2]) if any(given) else None
     return run_new(
         root,
-        args.database,
+        _database(root, args.database),
         args.output_dir,
         load_lock(root),
         suites=args.suite or LEADERBOARD,
