@@ -1,8 +1,13 @@
 # Runs of the gptnt family: `snakemake output/<run>/analysis.html` plays config/runs/<run>.yaml and shows it. These files are
 # work in progress of whoever runs a model, no evidence: boards of scripted players are rows like any other.
-from rowproof.gptnt.commands import rooms_of
-
 RUN_PATTERN = "[A-Za-z0-9][A-Za-z0-9_-]*"
+
+
+def rooms_of(wildcards):
+    """How many rooms a run wants; imported here, since every job of every board reads these rules."""
+    from rowproof.gptnt.commands import rooms_of
+
+    return rooms_of(wildcards.run)
 
 
 # Plays what of the run is not played yet. Rooms are a global resource: `--resources rooms=8` bounds them over all runs.
@@ -22,7 +27,7 @@ rule gptnt_play:
     resources:
         mem_mb=2000,
         runtime=720,
-        rooms=lambda wildcards: rooms_of(wildcards.run),
+        rooms=rooms_of,
     script:
         "../workflow/scripts/gptnt_play.py"
 

@@ -20,7 +20,7 @@ FAMILY_NAMES = tuple(name.split(".")[1] for name in FAMILIES)
 # What a family takes from the rest of the package: small tools and evidence. Its family.py registers it as well.
 FAMILY_MAY = {
     *("rowproof.checkpoints", "rowproof.errors", "rowproof.files", "rowproof.hashing", "rowproof.records"),
-    *("rowproof.seeding", "rowproof.strict_yaml"),
+    *("rowproof.plain_data", "rowproof.seeding", "rowproof.strict_yaml"),
 }
 # Clients of language models, shared by families and built on the same small tools.
 SHARED = "llm"

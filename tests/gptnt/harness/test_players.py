@@ -6,7 +6,7 @@ from gptnt.harness.workbench import DEFUSER, EXPERT, SOLO, edit, refusal
 from helpers import ROOT
 from rowproof.errors import ConfigError
 from rowproof.gptnt.capabilities import FINGERPRINT_V1, Capabilities
-from rowproof.gptnt.models import config_names, read_model
+from rowproof.gptnt.models import config_names
 from rowproof.gptnt.player_config import (
     PLAYERS,
     PROVIDERS,
@@ -18,6 +18,7 @@ from rowproof.gptnt.player_config import (
     with_tokens_per_image,
 )
 from rowproof.gptnt.players.roster import SCRIPTS
+from rowproof.plain_data import read_model
 
 FINGERPRINTS = {
     "test-defuser": "dfb958a577f7341d5b2b38415f124bc3",

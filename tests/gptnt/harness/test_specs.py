@@ -11,7 +11,6 @@ from gptnt.harness.workbench import DEFUSER, EXPERT, SOLO, WIRES, examine, manif
 from helpers import ROOT
 from rowproof.errors import ConfigError
 from rowproof.gptnt.bomb.mission import Mission, multiple_module_n
-from rowproof.gptnt.models import read_model
 from rowproof.gptnt.specs import (
     INDEX_COLUMNS,
     Spec,
@@ -24,6 +23,7 @@ from rowproof.gptnt.specs import (
     write_specs,
 )
 from rowproof.gptnt.suite_lock import frozen_suite, load_lock
+from rowproof.plain_data import read_model
 
 NAME = "single-parametric-sync[rev1]_single_module_sync_Wires_1_(defuser=test-defuser+solo--expert=None)_attempt1"
 PAIR = {

@@ -2,7 +2,7 @@ import pytest
 from gptnt.harness.workbench import edit, refusal
 from helpers import ROOT
 from rowproof.errors import ConfigError
-from rowproof.gptnt.models import config_names, read_model
+from rowproof.gptnt.models import config_names
 from rowproof.gptnt.suites import (
     BENCHMARK,
     FOLDER,
@@ -15,6 +15,7 @@ from rowproof.gptnt.suites import (
     missions_digest,
     pairings,
 )
+from rowproof.plain_data import read_model
 
 # Suite: config digest, missions digest, suite digest, pairing, missions.
 PUBLISHED = {

@@ -227,13 +227,7 @@ def run(args: argparse.Namespace) -> int:
     if manifest.source == "wandb":
         raise ConfigError(f"{path.name}: source must be local, found wandb, which needs an account: set source: local")
     needs_keys = "warn" if args.replay else "fail"
-    if folder.is_dir():
-        specs = load_specs(folder)
-    else:
-        planned = examine(root, manifest, os.environ, missing_key="warn", machine=False)
-        if planned.plan is not None and not planned.report.failed:
-            write_specs(folder, planned.plan.specs)
-        specs = None if planned.plan is None else planned.plan.specs
+    specs = load_specs(folder) if folder.is_dir() else None
     found = examine(root, manifest, os.environ, specs, _ledger(root), needs_keys, machine=False)
     if found.plan is None or not found.plan.is_playable or found.plan.missing:
         print(render(found.report), file=sys.stderr)
@@ -241,6 +235,8 @@ def run(args: argparse.Namespace) -> int:
     if found.report.failed and not args.force:
         print(render(found.report), file=sys.stderr)
         raise ConfigError(f"{path.name}: every check must pass, found failures above: mend them, or add --force")
+    if specs is None:
+        write_specs(folder, found.plan.specs)
     todo = found.plan.specs if found.progress is None else remaining(found.plan.specs, found.progress)
     if not todo:
         print(f"all {len(found.plan.specs)} games of {path.name} are done")

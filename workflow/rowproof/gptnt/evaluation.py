@@ -14,13 +14,13 @@ from rowproof.errors import ConfigError, RecordError
 from rowproof.gptnt.bomb.mission import Mission
 from rowproof.gptnt.cell import SuiteCell
 from rowproof.gptnt.manual import Manual
-from rowproof.gptnt.models import read_model
 from rowproof.gptnt.player_config import load_player
 from rowproof.gptnt.players.roster import player_for
 from rowproof.gptnt.players.turns import DEFUSER, EXPERT, GAME_ACTION, SEND_MESSAGE
 from rowproof.gptnt.room import VALID_OUTCOMES, Game, Provenance, Rules, Seat, play
 from rowproof.gptnt.specs import Spec
 from rowproof.gptnt.suites import Suite, load_suite
+from rowproof.plain_data import read_model
 from rowproof.records import Kinds, check_fields, digest, encode_line
 
 PROJECT = Path(__file__).resolve().parents[3]
@@ -163,21 +163,6 @@ def _expert_name(member: Mapping[str, Any]) -> str | None:
     return None if member["name"] == NOBODY else member["params"]["player"]
 
 
-def game_spec(setup: Mapping[str, Any], suite: Suite, mission: Mission, attempt: int, expert: str | None) -> Spec:
-    """The harness's spec of one game of a row."""
-    return Spec(
-        mission_spec=mission,
-        mission_set=suite.mission_set,
-        attempt=attempt,
-        suite_name=suite.name,
-        suite_revision=suite.revision,
-        defuser_protocol=suite.defuser_protocol,
-        defuser_name=setup["policy"],
-        expert_protocol=suite.expert_protocol,
-        expert_name=expert,
-    )
-
-
 def games(
     setup: Mapping[str, Any],
     specs: Iterable[Mapping[str, Any]],
@@ -204,8 +189,8 @@ def games(
             expert = _expert_name(members[name])
             experts[name] = None if expert is None else _seat(expert, table, root)
         expert = experts[name]
-        spec = game_spec(
-            setup, table.suite, missions[unit["mission"]], unit["seed"], None if expert is None else expert.name
+        spec = Spec.of(
+            table.suite, missions[unit["mission"]], defuser.name, None if expert is None else expert.name, unit["seed"]
         )
         yield unit, spec, play(spec.to_data(), defuser, expert, table.manual, provenance, rules)
 

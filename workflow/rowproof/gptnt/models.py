@@ -1,13 +1,13 @@
-"""What the typed models of this family share: strictness, names, the published digest and reading of plain data."""
+"""What the typed models of this family share: strictness, names and the published digest."""
 
 import difflib
 import hashlib
 import json
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from rowproof.errors import ConfigError
 
@@ -24,9 +24,6 @@ class Strict(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
 
-Model = TypeVar("Model", bound=BaseModel)
-
-
 def stable_digest(value: Any) -> str:
     """The published digest of plain data: 32 hex digits.
 
@@ -34,24 +31,6 @@ def stable_digest(value: Any) -> str:
     """
     text = json.dumps(value, sort_keys=True, allow_nan=False)
     return hashlib.blake2b(text.encode("ascii"), digest_size=16).hexdigest()
-
-
-def read_model(data: Any, model: type[Model], where: str) -> Model:
-    """Plain data that has no lines, such as parsed JSON, as a typed model; ``where`` names its file.
-
-    Raises:
-        ConfigError: all problems, one per line, each with file and key.
-    """
-    try:
-        return model.model_validate(data)
-    except ValidationError as error:
-        lines = []
-        for item in error.errors():
-            key = ".".join(str(part) for part in item["loc"]) or "(document)"
-            found = f", found {item['input']!r}" if isinstance(item["input"], str | int | float | bool) else ""
-            message = "unknown key: remove it" if item["type"] == "extra_forbidden" else item["msg"] + found
-            lines.append(f"{where}: {key}: {message}")
-        raise ConfigError("\n".join(lines)) from None
 
 
 def config_names(folder: Path) -> list[str]:

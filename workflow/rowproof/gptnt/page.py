@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-NOTHING = "—"
+from rowproof.evidence.columns import MISSING, interval, table
+
 HEADER = ("pass@1", "pass@k", "Modules solved", "Strikes", "Time left (s)", "Turns", "Tokens in / out")
 CSV_COLUMNS = (
     *("pass_at_1", "pass_at_k", "k", "modules_solved_share", "strikes", "seconds_left_solved"),
@@ -12,7 +13,7 @@ CSV_COLUMNS = (
 
 
 def _text(value: float | None, digits: int = 2) -> str:
-    return NOTHING if value is None else f"{value:.{digits}f}"
+    return MISSING if value is None else f"{value:.{digits}f}"
 
 
 def _tokens(figures: Mapping[str, Any]) -> tuple[float, float]:
@@ -72,12 +73,11 @@ def _pairings(rows: Sequence[Mapping[str, Any]]) -> str:
     lines = []
     for entry in rows:
         for partner, own in entry["summary"]["family"]["pairings"].items():
-            low, high = own["pass_at_1_ci"]
             ends = [str(own["outcomes"].get(outcome, 0)) for outcome in ("solved", "timeout", "strikeout")]
-            rate = f"{own['pass_at_1']:.3f} [{low:.3f}, {high:.3f}]"
+            rate = interval(own["pass_at_1"], own["pass_at_1_ci"])
             lines.append([entry["row"], partner, rate, str(own["games"]), *ends, _text(own["strikes"])])
     note = "Intervals are Wilson's over the missions of the first attempt."
-    return _table(header, lines) + f"\n{note}\n"
+    return table(header, lines) + f"\n{note}\n"
 
 
 def _modules(rows: Sequence[Mapping[str, Any]], kinds: Sequence[str]) -> str:
@@ -85,8 +85,4 @@ def _modules(rows: Sequence[Mapping[str, Any]], kinds: Sequence[str]) -> str:
         [entry["row"], *(_text(entry["summary"]["family"]["modules"][kind]["defuse_rate"]) for kind in kinds)]
         for entry in rows
     ]
-    return _table(("Row", *kinds), lines)
-
-
-def _table(header: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
-    return "".join(f"| {' | '.join(row)} |\n" for row in (header, ["---"] * len(header), *lines))
+    return table(("Row", *kinds), lines)

@@ -15,10 +15,11 @@ from pydantic import Field, StringConstraints, model_validator
 from rowproof.errors import ConfigError
 from rowproof.files import write_atomic
 from rowproof.gptnt.capabilities import Capabilities, Count, Identity, UsageLimits
-from rowproof.gptnt.models import ConfigName, Positive, Strict, config_names, read_model, unknown_name
+from rowproof.gptnt.models import ConfigName, Positive, Strict, config_names, unknown_name
 from rowproof.gptnt.suites import Protocol
 from rowproof.llm.cost import Prices
 from rowproof.llm.limits import Limits
+from rowproof.plain_data import read_model
 from rowproof.strict_yaml import Document, Key, parse, validate
 
 PLAYERS = "config/players"

@@ -21,7 +21,7 @@ from rowproof.errors import ConfigError, RecordError
 from rowproof.files import write_atomic
 from rowproof.gptnt.bomb.mission import NEEDY
 from rowproof.gptnt.capabilities import Capabilities
-from rowproof.gptnt.models import Strict, read_model
+from rowproof.gptnt.models import Strict
 from rowproof.gptnt.players.turns import (
     DEFUSER,
     DO_NOTHING,
@@ -36,6 +36,7 @@ from rowproof.gptnt.players.turns import (
 from rowproof.gptnt.room import FORMAT_VERSION, VALID_OUTCOMES, Game, Record
 from rowproof.gptnt.specs import Content, Spec, read_spec
 from rowproof.hashing import sha256_hex
+from rowproof.plain_data import read_model
 from rowproof.records import decode, digest, encode_line
 
 FOLDER = "output/experiment_recorder_outputs"

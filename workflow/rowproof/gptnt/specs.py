@@ -10,9 +10,10 @@ from pydantic import PlainSerializer, PlainValidator, model_validator
 from rowproof.errors import ConfigError, RecordError
 from rowproof.files import write_if_changed
 from rowproof.gptnt.bomb.mission import Mission
-from rowproof.gptnt.models import ConfigName, PlayerName, Positive, Strict, read_model, stable_digest
+from rowproof.gptnt.models import ConfigName, PlayerName, Positive, Strict, stable_digest
 from rowproof.gptnt.suite_lock import FrozenSuite
-from rowproof.gptnt.suites import Protocol, pairings
+from rowproof.gptnt.suites import Protocol, Suite, pairings
+from rowproof.plain_data import read_model
 from rowproof.records import decode, encode_document
 
 FOLDER = "output/experiment_specs"
@@ -56,6 +57,21 @@ class Spec(Strict):
         if self.defuser_protocol.is_playing_alone and self.expert_name is not None:
             raise ValueError("a defuser that plays alone must have no expert")
         return self
+
+    @classmethod
+    def of(cls, suite: Suite, mission: Mission, defuser: str, expert: str | None, attempt: int) -> "Spec":
+        """The game of a suite's mission by two players, or by one."""
+        return cls(
+            mission_spec=mission,
+            mission_set=suite.mission_set,
+            attempt=attempt,
+            suite_name=suite.name,
+            suite_revision=suite.revision,
+            defuser_protocol=suite.defuser_protocol,
+            defuser_name=defuser,
+            expert_protocol=suite.expert_protocol,
+            expert_name=expert,
+        )
 
     @property
     def fingerprint(self) -> str:
@@ -155,17 +171,7 @@ def suite_specs(
     suite = frozen.suite
     pairs = pairings(suite, sorted(players), best_expert, best_defuser)
     return [
-        Spec(
-            mission_spec=mission,
-            mission_set=suite.mission_set,
-            attempt=attempt,
-            suite_name=suite.name,
-            suite_revision=suite.revision,
-            defuser_protocol=suite.defuser_protocol,
-            defuser_name=defuser,
-            expert_protocol=suite.expert_protocol,
-            expert_name=expert,
-        )
+        Spec.of(suite, mission, defuser, expert, attempt)
         for mission in frozen.missions
         for defuser, expert in pairs
         for attempt in range(1, attempts + 1)

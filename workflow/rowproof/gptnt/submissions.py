@@ -23,13 +23,14 @@ from rowproof.files import write_atomic
 from rowproof.gptnt.capabilities import Capabilities, Identity
 from rowproof.gptnt.database import SUMMARY_COLUMNS, connect, runs, session_steps
 from rowproof.gptnt.metrics import Run, counts, select
-from rowproof.gptnt.models import Positive, Strict, config_names, read_model
+from rowproof.gptnt.models import Positive, Strict, config_names
 from rowproof.gptnt.player_config import PLAYERS
 from rowproof.gptnt.players.turns import DEFUSER, EXPERT, Usage
 from rowproof.gptnt.recordings import ARROW, Column, read_result
 from rowproof.gptnt.room import Record
 from rowproof.gptnt.suite_lock import LOCK, FrozenSuite, Lock, frozen_suite
 from rowproof.gptnt.suites import LEADERBOARD
+from rowproof.plain_data import read_model
 from rowproof.records import decode, encode_line
 from rowproof.strict_yaml import parse, validate
 

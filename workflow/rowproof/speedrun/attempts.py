@@ -1,23 +1,23 @@
 """Attempts on the CPU track: verification runs, evaluation and timed pairs of one patched script, in one job."""
 
 import math
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from statistics import median
 from typing import Any
 
-import numpy as np
-
 from rowproof.errors import RowproofError
-from rowproof.hashing import sha256_hex
 from rowproof.speedrun.dialogue import Phase, Result
 from rowproof.speedrun.outcomes import Outcome
 from rowproof.speedrun.records_config import Arguments
-from rowproof.speedrun.referee.evaluation import evaluate
-from rowproof.speedrun.referee.runs import Referee, Verification, judge_seeds, time_pairs, verify
-from rowproof.speedrun.referee.sandbox import off_core
+from rowproof.speedrun.referee.runs import (
+    Referee,
+    Verification,
+    evaluate_weights,
+    judge_seeds,
+    time_pairs,
+    verify,
+)
 from rowproof.speedrun.scoring import decide
 from rowproof.speedrun.statistics import known_sigma_test, timed_part
 
@@ -117,15 +117,7 @@ class RefereeAttempt:
 
         On a text of its own, the noise between two texts would come on top and end honest attempts.
         """
-        referee, patched_sha256 = self.referee, sha256_hex(patched.encode("utf-8"))
-        audit = np.asarray(referee.audit(patched_sha256, referee.salt), dtype=np.int64)
-        root_seed = int(sha256_hex(b"base evaluation\0" + referee.salt + patched_sha256.encode()), 16)
-        with tempfile.TemporaryDirectory(prefix="speedrun-evaluation-") as name, off_core(referee.sandbox.core):
-            Path(name).chmod(0o755)
-            found = evaluate(
-                *(referee.sandbox, self.code, base.run.weights, referee.val, audit, Path(name), root_seed, None),
-                limits=referee.evaluation_limits,
-            )
+        found = evaluate_weights(self.referee, self.code, base.run.weights, patched, "base evaluation", None)
         if found.outcome is not Outcome.OK:
             raise RowproofError(f"the record's own script must pass its audits, found {found.outcome}: {found.detail}")
         return found.audit_loss - found.val_loss

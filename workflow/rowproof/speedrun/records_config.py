@@ -12,12 +12,11 @@ from pydantic import (
     ConfigDict,
     Field,
     StringConstraints,
-    ValidationError,
     model_validator,
 )
 
-from rowproof.errors import ConfigError
 from rowproof.hashing import sha256_hex
+from rowproof.plain_data import read_model
 from rowproof.speedrun.extraction import FenceMode, ThinkMode
 from rowproof.speedrun.patching import ApplyMode
 from rowproof.speedrun.scoring import Nondeterminism
@@ -263,16 +262,7 @@ def read_arguments(data: Any, where: str) -> Arguments:
     Raises:
         ConfigError: all problems, one per line.
     """
-    try:
-        return Arguments.model_validate(data).resolved()
-    except ValidationError as error:
-        lines = []
-        for item in error.errors():
-            key = ".".join(str(part) for part in item["loc"]) or "(arguments)"
-            found = f", found {item['input']!r}" if isinstance(item["input"], str | int | float | bool) else ""
-            message = "unknown argument: remove it" if item["type"] == "extra_forbidden" else item["msg"] + found
-            lines.append(f"{where}: {key}: {message}")
-        raise ConfigError("\n".join(lines)) from None
+    return read_model(data, Arguments, where, whole="arguments", entry="argument").resolved()
 
 
 def load_arguments(root: Path, path: Path) -> Arguments:

@@ -290,17 +290,35 @@ def verify(referee: Referee, source: str, seed: int, base_gap: float | None) -> 
     run = train(referee, source, seed, count_flops=True)
     if run.outcome is not Outcome.OK or run.weights is None:
         return Verification(seed, run, None)
-    patched_sha256 = sha256_hex(source.encode("utf-8"))
-    audit = np.asarray(referee.audit(patched_sha256, referee.salt), dtype=np.int64)
+    return Verification(seed, run, evaluate_weights(referee, source, run.weights, source, "evaluation", base_gap))
+
+
+def evaluate_weights(
+    referee: Referee, source: str, weights: bytes, audited: str, purpose: str, base_gap: float | None
+) -> Evaluation:
+    """Evaluate the weights of a script in a sandbox of their own.
+
+    Args:
+        referee: what is evaluated on, and within which limits.
+        source: the script that holds the model.
+        weights: of its training.
+        audited: the script whose audit text is taken; ``source`` itself unless two scripts are compared on one text.
+        purpose: name of the order of windows and audits.
+        base_gap: see :func:`verify`.
+
+    Raises:
+        SandboxError: the sandbox itself failed.
+    """
+    audited_sha256 = sha256_hex(audited.encode("utf-8"))
+    audit = np.asarray(referee.audit(audited_sha256, referee.salt), dtype=np.int64)
     # Neither the order of the windows nor the audits can be known to whoever wrote the patch.
-    root_seed = int(sha256_hex(b"evaluation\0" + referee.salt + patched_sha256.encode()), 16)
+    root_seed = int(sha256_hex(purpose.encode() + b"\0" + referee.salt + audited_sha256.encode()), 16)
     with tempfile.TemporaryDirectory(prefix="speedrun-evaluation-") as name, off_core(referee.sandbox.core):
         Path(name).chmod(0o755)
-        found = evaluate(
-            *(referee.sandbox, source, run.weights, referee.val, audit, Path(name), root_seed, base_gap),
+        return evaluate(
+            *(referee.sandbox, source, weights, referee.val, audit, Path(name), root_seed, base_gap),
             limits=referee.evaluation_limits,
         )
-    return Verification(seed, run, found)
 
 
 def same_weights(verifications: Sequence[Verification]) -> list[tuple[int, int]]:
