@@ -2,6 +2,7 @@ import shutil
 
 import pytest
 from helpers import ROOT
+from rowproof import cli
 
 CONFIG = ROOT / "config"
 
@@ -20,3 +21,16 @@ def project(tmp_path, single_module):
     (tmp_path / "config/missions/single_module").symlink_to(single_module)
     shutil.copy(CONFIG / "anchors.yaml", tmp_path / "config")
     return tmp_path
+
+
+@pytest.fixture
+def command(project, monkeypatch, capsys):
+    """Runs a command inside a project of its own: exit code, output, errors."""
+    monkeypatch.setattr(cli, "project_root", lambda: project)
+    monkeypatch.chdir(project)
+
+    def run(*arguments):
+        code = cli.main(list(arguments))
+        return (code, *capsys.readouterr())
+
+    return run

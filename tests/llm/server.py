@@ -3,7 +3,7 @@
 import json
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from rowproof.llm.client import Clock
@@ -59,6 +59,10 @@ def completion(text, finish_reason="stop", usage=USAGE, **message):
     return body if usage is None else body | {"usage": usage}
 
 
+class Dribble(dict):
+    """A body that comes byte by byte, ten in a second."""
+
+
 class Server:
     """Answers from a script: each entry is a body, ``(status, body)``, ``(status, body, headers)`` or seconds to wait
     before nothing. A function of the request's body in place of the script answers everything."""
@@ -94,7 +98,13 @@ def serving(script):
             for name, value in (headers[0] if headers else {}).items():
                 self.send_header(name, value)
             self.end_headers()
-            self.wfile.write(data)
+            if not isinstance(answer, Dribble):
+                self.wfile.write(data)
+                return
+            with suppress(OSError):
+                for byte in data:
+                    self.wfile.write(bytes([byte]))
+                    time.sleep(0.1)
 
         def log_message(self, *arguments):
             pass

@@ -8,7 +8,7 @@ import time
 import traceback
 
 import pytest
-from llm.server import ACCESS, ENVIRONMENT, KEY, USAGE, FakeClock, Provider, completion, serving
+from llm.server import ACCESS, ENVIRONMENT, KEY, USAGE, Dribble, FakeClock, Provider, completion, serving
 from rowproof.errors import ConfigError
 from rowproof.llm.calls import CallError, Message, Picture, Request, Usage
 from rowproof.llm.client import Client, Limiter, Policy
@@ -173,6 +173,14 @@ def test_a_provider_that_is_silent_runs_out_of_time():
         assert client(server, policy=policy).ask(REQUEST).retries == {"timed_out": 1}
     with serving([0.5, 0.5]) as server:
         assert failure(client(server, policy=policy)).kind == "timed_out"
+
+
+def test_a_body_that_comes_byte_by_byte_takes_no_longer_than_its_limit():
+    with serving([Dribble(completion("slow"))]) as server:
+        start_s = time.monotonic()
+        assert failure(client(server, policy=Policy(tries=1, request_s=0.3))).kind == "timed_out"
+        # The whole body would take more than twenty seconds.
+        assert time.monotonic() - start_s < 5
 
 
 def test_a_provider_that_is_not_there_is_a_server_error():

@@ -8,7 +8,6 @@ import signal
 import pytest
 from gptnt.players.workbench import WIRES, Puppet, seat, spec
 from gptnt.recordings.workbench import content, played
-from rowproof import cli
 from rowproof.gptnt import room, session
 from rowproof.gptnt.bomb.mission import Mission
 from rowproof.gptnt.database import build_db
@@ -34,17 +33,10 @@ def bombs(monkeypatch):
 
 
 @pytest.fixture
-def call(project, monkeypatch, capsys):
-    """Runs a command inside a project of its own: exit code, output, errors."""
-    monkeypatch.setattr(cli, "project_root", lambda: project)
-    monkeypatch.chdir(project)
+def call(command, project):
+    """The command line of a project with a small run."""
     (project / "config/runs/small.yaml").write_text(RUN)
-
-    def run(*arguments):
-        code = cli.main(list(arguments))
-        return (code, *capsys.readouterr())
-
-    return run
+    return command
 
 
 def through_files(game, folder):

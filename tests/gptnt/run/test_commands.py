@@ -5,7 +5,6 @@ import sys
 
 import pytest
 from gptnt.harness.workbench import edit
-from rowproof import cli
 from rowproof.gptnt.recordings import read_recording, recording_paths
 
 RUN = """
@@ -18,17 +17,10 @@ players:
 
 
 @pytest.fixture
-def call(project, monkeypatch, capsys):
-    """Runs a command inside a project of its own: exit code, output, errors."""
-    monkeypatch.setattr(cli, "project_root", lambda: project)
-    monkeypatch.chdir(project)
+def call(command, project):
+    """The command line of a project with a small run."""
     (project / "config/runs/small.yaml").write_text(RUN)
-
-    def run(*arguments):
-        code = cli.main(list(arguments))
-        return (code, *capsys.readouterr())
-
-    return run
+    return command
 
 
 @pytest.fixture

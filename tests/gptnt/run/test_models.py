@@ -3,7 +3,6 @@
 import pytest
 from gptnt.llm.workbench import CLICK_A, SAY, tagged
 from llm.server import KEY, USAGE, completion, serving
-from rowproof import cli
 from rowproof.gptnt.recordings import recording_paths
 
 PLAYER = """
@@ -36,16 +35,11 @@ def talker(body):
 
 
 @pytest.fixture
-def call(project, monkeypatch, capsys):
-    monkeypatch.setattr(cli, "project_root", lambda: project)
-    monkeypatch.chdir(project)
+def call(command, project):
+    """The command line of a project with a model and a run of it."""
     (project / "config/players/local.yaml").write_text(PLAYER)
     (project / "config/runs/model.yaml").write_text(RUN)
-
-    def run(*arguments):
-        return (cli.main(list(arguments)), *capsys.readouterr())
-
-    return run
+    return command
 
 
 def one_mission(call, project):

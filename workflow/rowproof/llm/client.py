@@ -298,10 +298,35 @@ def _connect(provider: Reachable, environment: Mapping[str, str], key: str, head
         base_url=base_url,
         max_retries=0,
         # Headers of the library's own options are written to its log; these are not.
-        http_client=httpx2.Client(headers=dict(headers), follow_redirects=False, verify=_certificates()),
+        http_client=httpx2.Client(
+            headers=dict(headers),
+            follow_redirects=False,
+            verify=_certificates(),
+            event_hooks={"response": [_limit_body]},
+        ),
         # Otherwise taken from variables that the provider does not name.
         default_headers={"OpenAI-Organization": openai.Omit(), "OpenAI-Project": openai.Omit()},
     )
+
+
+def _limit_body(response: Any) -> None:
+    """Limit the time of a whole body: the limit of the library begins anew with every part that comes."""
+    import httpx2
+
+    parts = response.stream
+    end_s = time.monotonic() + response.request.extensions["timeout"]["read"]
+
+    class Body(httpx2.SyncByteStream):
+        def __iter__(self) -> Iterator[bytes]:
+            for part in parts:
+                if time.monotonic() > end_s:
+                    raise httpx2.ReadTimeout("the answer takes too long", request=response.request)
+                yield part
+
+        def close(self) -> None:
+            parts.close()
+
+    response.stream = Body()
 
 
 @cache
