@@ -13,6 +13,8 @@ import rowproof
 from rowproof.errors import RowproofError
 from rowproof.families import COMMANDS
 
+LISTS = {what: show for module in COMMANDS for what, show in import_module(module).LISTS.items()}
+"""What ``rowproof list`` shows of families."""
 PACKAGE_ROOT = Path(rowproof.__file__).resolve().parents[2]
 
 
@@ -125,8 +127,8 @@ def _aligned(table: str) -> str:
 def _list(args: argparse.Namespace) -> int:
     from rowproof.boards import load_config
 
-    if args.what in ("suites", "players"):
-        return import_module("rowproof.gptnt.commands").show(args)
+    if args.what in LISTS:
+        return LISTS[args.what](args)
     _, setups = load_config(project_root())
     for name, setup in setups.items():
         if args.what == "boards":
@@ -145,7 +147,7 @@ def _list(args: argparse.Namespace) -> int:
 
 def _generate(args: argparse.Namespace) -> int:
     if args.manifest is not None:
-        return import_module("rowproof.gptnt.commands").generate(args)
+        return import_module("rowproof.gptnt.arguments").generate(args)
     from rowproof.generated import generated_files
 
     root = project_root()
@@ -205,7 +207,7 @@ def parser() -> argparse.ArgumentParser:
     sub.set_defaults(run=_leaderboard)
 
     sub = commands.add_parser("list", help="what the project defines")
-    sub.add_argument("what", choices=("boards", "rows", "partners", "suites", "players"))
+    sub.add_argument("what", choices=("boards", "rows", "partners", *LISTS))
     sub.set_defaults(run=_list)
 
     sub = commands.add_parser(

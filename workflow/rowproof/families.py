@@ -8,6 +8,7 @@ from functools import cache
 from pydantic import BaseModel
 
 FAMILIES = ("rowproof.chamber.family", "rowproof.gptnt.family", "rowproof.speedrun.family")
+# They offer LISTS as well: by name, what `rowproof list` shows of the family.
 COMMANDS = ("rowproof.gptnt.arguments",)
 """Modules that offer ``add_commands(subparsers)``, the commands of a family; they import nothing that takes time."""
 

@@ -1,10 +1,13 @@
 """The commands, from a run's manifest to the page that shows it."""
 
 import json
+import os
+import subprocess
 import sys
 
 import pytest
 from gptnt.harness.workbench import edit
+from helpers import ROOT
 from rowproof.gptnt.recordings import read_recording, recording_paths
 
 RUN = """
@@ -180,3 +183,13 @@ def test_a_command_without_its_extra_says_how_to_install_it(call, monkeypatch):
     monkeypatch.delitem(sys.modules, "rowproof.gptnt.database", raising=False)
     code, _, err = call("build-db")
     assert code == 2 and "duckdb" in err and "[play]" in err
+
+
+@pytest.mark.parametrize("what", ["generate", "doctor"])
+def test_what_plays_nothing_needs_no_extra(what, tmp_path):
+    absent = ("httpx2", "json_repair", "openai") + (() if what == "doctor" else ("duckdb", "msgpack", "pyarrow"))
+    code = f"import sys; sys.modules.update(dict.fromkeys({absent})); from rowproof.cli import main; sys.exit(main())"
+    command = [sys.executable, "-c", code, what, "config/runs/quickstart.yaml"]
+    environment = {**os.environ, "EXPERIMENT_SPECS_DIR": str(tmp_path)}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

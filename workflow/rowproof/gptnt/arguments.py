@@ -26,6 +26,11 @@ def _lazy(name: str) -> Callable[[argparse.Namespace], int]:
     return run
 
 
+LISTS = {"suites": _lazy("show"), "players": _lazy("show")}
+generate = _lazy("generate")
+"""What ``rowproof generate`` does with a manifest."""
+
+
 def add_commands(commands: Any) -> None:
     """Add the commands to the subparsers of ``rowproof``."""
     sub = commands.add_parser("doctor", help="gptnt: check players, a run's plan and this machine")

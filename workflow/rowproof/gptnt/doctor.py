@@ -6,14 +6,11 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from rowproof.errors import ConfigError, RowproofError
-from rowproof.gptnt.llm.player import sampling
 from rowproof.gptnt.models import config_names
 from rowproof.gptnt.player_config import LIST_PLAYERS, PLAYERS, Player, load_player
 from rowproof.gptnt.runs import Anchors, RosterEntry, RunManifest
 from rowproof.gptnt.specs import Progress, Spec, suite_specs, unite
 from rowproof.gptnt.suite_lock import Lock, frozen_suite
-from rowproof.llm.calls import CallError, Message, Request
-from rowproof.llm.client import Client, Policy
 
 Status = Literal["pass", "fail", "warn", "skip"]
 _SEVERITY: tuple[Status, ...] = ("fail", "warn", "pass", "skip")
@@ -162,7 +159,7 @@ def _check_player(
 
 
 # One short try: whoever waits here wants to know how things stand now.
-_LIVE = Policy(tries=1, request_s=60.0)
+_LIVE_REQUEST_S = 60.0
 _LIVE_HINTS: dict[str, str] = {
     "authentication": "look at the key of the provider",
     "bad_request": "look at the model's id and settings",
@@ -181,11 +178,16 @@ def _check_live(row: PlayerRow, environment: Mapping[str, str]) -> Check:
     player = row.player
     if player.provider is None or player.model.id is None:
         return check("Live", "skip", "a script needs no provider")
+    # Asking a model needs what other checks do without.
+    from rowproof.gptnt.llm.player import sampling
+    from rowproof.llm.calls import CallError, Message, Request
+    from rowproof.llm.client import Client, Policy
+
     settings = player.model.settings
     question = Message("user", ("Answer with one word: ready.",))
     request = Request(player.model.id, (question,), sampling(settings, settings.max_tokens))
     try:
-        reply = Client(player.provider, environment, policy=_LIVE).ask(request)
+        reply = Client(player.provider, environment, policy=Policy(tries=1, request_s=_LIVE_REQUEST_S)).ask(request)
     except CallError as error:
         return check(
             "Live", "fail", str(error), _LIVE_HINTS.get(error.kind, "is the provider up, and its address right?")
