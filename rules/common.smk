@@ -167,3 +167,10 @@ wildcard_constraints:
     key="[0-9a-f]{16}(-dirty)?",
     shard="[a-z0-9_-]+",
     seed="[0-9]+",
+
+
+def rooms_wanted(wildcards):
+    """How many rooms a run wants; imported here, as every job of every board reads the rules."""
+    from rowproof.gptnt.commands import rooms_of
+
+    return rooms_of(wildcards.run)

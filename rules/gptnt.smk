@@ -3,13 +3,6 @@
 RUN_PATTERN = "[A-Za-z0-9][A-Za-z0-9_-]*"
 
 
-def rooms_of(wildcards):
-    """How many rooms a run wants; imported here, since every job of every board reads these rules."""
-    from rowproof.gptnt.commands import rooms_of
-
-    return rooms_of(wildcards.run)
-
-
 # Plays what of the run is not played yet. Rooms are a global resource: `--resources rooms=8` bounds them over all runs.
 rule gptnt_play:
     input:
@@ -27,7 +20,7 @@ rule gptnt_play:
     resources:
         mem_mb=2000,
         runtime=720,
-        rooms=rooms_of,
+        rooms=rooms_wanted,
     script:
         "../workflow/scripts/gptnt_play.py"
 
