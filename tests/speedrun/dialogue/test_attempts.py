@@ -64,7 +64,7 @@ class World:
 def world(monkeypatch):
     made = World()
     monkeypatch.setattr(attempts, "verify", made.verify)
-    monkeypatch.setattr(attempts, "evaluate", made.evaluate)
+    monkeypatch.setattr(runs, "evaluate", made.evaluate)
     monkeypatch.setattr(runs, "train", made.train)
     return made
 
