@@ -1,5 +1,7 @@
 """A job refuses to work with code or products other than those that its build was launched with."""
 
+import pytest
+
 ROW = "push-v1/ref-script"
 PUSH_PY = "workflow/rowproof/chamber/push.py"
 
@@ -22,6 +24,7 @@ def test_changed_code_is_named(empty_small):
     empty_small.build(f"results/{ROW}").ok()
 
 
+@pytest.mark.slow
 def test_edited_product_is_named(empty_small):
     empty_small.snakemake(f"results/{ROW}", "--cores", "1", "--until", "simulate").ok()
     (product,) = (empty_small.root / "work/rows" / ROW).glob("simulate-*/seed1.jsonl")

@@ -55,6 +55,7 @@ def provenance(checkout: Checkout) -> dict:
     return json.loads((checkout.root / "results" / ROW / "provenance.json").read_bytes())
 
 
+@pytest.mark.slow
 def test_a_modified_checkout_is_told_and_rebuilt_when_clean(empty_small):
     (empty_small.root / "notes.txt").write_text("not committed\n")
     empty_small.build(f"results/{ROW}").ok()

@@ -7,7 +7,7 @@ import pytest
 from rowproof.layout import bundle_files
 from rowproof.seeding import substream
 
-FAST, SLOW = 2, 20
+FAST, SLOW = 1, 20
 FAST_ROW = "push-v1/ref-script"
 
 

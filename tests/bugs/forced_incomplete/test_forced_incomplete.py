@@ -51,7 +51,7 @@ def build_after_a_kill(folder, profile):
     return (folder / ROW).exists()
 
 
-@pytest.mark.parametrize("name", ["default", "slurm"])
+@pytest.mark.parametrize("name", ["default", pytest.param("slurm", marks=pytest.mark.slow)])
 def test_the_row_is_built_with_the_profile(tmp_path, name):
     profile = yaml.safe_load((ROOT / "profiles" / name / "config.yaml").read_text())
     # What decides about marks and staleness, without the cluster.

@@ -32,6 +32,7 @@ def test_the_strict_sandbox_holds(sandbox, tmp_path):
     self_test(sandbox, [secret])
 
 
+@pytest.mark.slow
 def test_the_basic_sandbox_holds_what_it_promises(basic, tmp_path):
     secret = tmp_path / "gen_val_000000.bin"
     secret.write_bytes(b"secret")
