@@ -93,10 +93,10 @@ def entry(records, row="scripted"):
 
 def test_the_page_shows_each_pairing_and_module(records):
     columns = columns_of("gptnt-v1")
-    cells = columns.cells(entry(records)["summary"])
+    cells = columns.cells(entry(records))
     assert len(cells) == len(columns.HEADER)
     assert cells[:2] == ["0.250", "0.500 (k = 2)"]
-    assert len(columns.values(entry(records)["summary"])) == len(columns.CSV_COLUMNS)
+    assert len(columns.values(entry(records))) == len(columns.CSV_COLUMNS)
     page = "\n".join(columns.sections([entry(records)]))
     assert "| scripted | bob | 0.000 [0.000, 0.658] | 4 | 0 | 0 | 4 | 3.00 |" in page
     assert "| Row | Maze | Wires |" in page and "| scripted | 0.50 | 0.25 |" in page

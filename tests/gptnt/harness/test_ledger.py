@@ -4,7 +4,7 @@ import os
 
 import pytest
 from gptnt.players.workbench import MANUAL, Puppet, seat
-from gptnt.recordings.workbench import PROVENANCE, crash, played
+from gptnt.recordings.workbench import PROVENANCE, crash, played, without_expert_steps
 from rowproof.gptnt.ledger import plan_cleanup, read_ledger, run_cleanup, run_status, status_for
 from rowproof.gptnt.recordings import encode_recording, write_game
 from rowproof.gptnt.room import play
@@ -99,6 +99,31 @@ def test_records_of_an_expert_alone_do_not_count(tmp_path, setup):
     assert list(ledger.problems) == [expert] and status_for(specs_of(GAME), setup, ledger)[NAMES[0]] == "not_attempted"
 
 
+@pytest.mark.parametrize("damage", [None, b"", b"PAR1"])
+def test_a_game_whose_expert_record_is_lost_or_damaged_is_not_done(tmp_path, setup, damage):
+    defuser, expert = write_game(GAME, tmp_path)
+    whole = expert.read_bytes()
+    expert.unlink() if damage is None else expert.write_bytes(damage)
+    ledger = read_ledger(tmp_path)
+    assert status_for(specs_of(GAME), setup, ledger) == {NAMES[0]: "failed"}
+    assert "must come with the record of the expert" in ledger.problems[defuser]
+    assert (expert in ledger.problems) is (damage is not None)
+    # Cleaning up leaves it: the other record may still turn up.
+    assert plan_cleanup(tmp_path) == ([], [])
+    write_game(GAME, tmp_path / "again")
+    assert status_for(specs_of(GAME), setup, read_ledger(tmp_path)) == {NAMES[0]: "done"}
+    (tmp_path / "again" / expert.name).unlink()
+    expert.write_bytes(whole)
+    assert status_for(specs_of(GAME), setup, read_ledger(tmp_path)) == {NAMES[0]: "done"}
+
+
+def test_an_expert_that_took_no_steps_is_rightly_absent(tmp_path, setup):
+    game = without_expert_steps()
+    write_game(game, tmp_path)
+    ledger = read_ledger(tmp_path)
+    assert status_for(specs_of(game), setup, ledger) == {NAMES[0]: "done"} and ledger.problems == {}
+
+
 def test_usage_limits_are_no_other_setup(tmp_path, setup):
     request = GAME.records["defuser"]["footer"]["descriptor"]["experiment_spec"]
     limited = seat("scripted", player_type="ai", usage_limits={"request_limit": 3})
@@ -110,12 +135,12 @@ def test_the_command(tmp_path, setup):
     write_game(GAME, tmp_path)
     (tmp_path / "experiment-x.parquet").write_bytes(b"")
     lines = []
-    assert run_status(SPECS, setup, tmp_path, show=lines.append) == 0
+    assert run_status(SPECS, setup, read_ledger(tmp_path), show=lines.append) == 0
     assert lines[:4] == [f"not_attempted  {name}" for name in NAMES[1:]] + [f"done           {NAMES[0]}"]
     assert lines[4] == "3 not attempted, 1 done, 0 failed, 0 running"
     assert lines[5].startswith("not counted: ") and len(lines) == 6
     lines.clear()
-    run_status(SPECS, {"scripted": "other"}, tmp_path, show=lines.append)
+    run_status(SPECS, {"scripted": "other"}, read_ledger(tmp_path), show=lines.append)
     assert "1 were played in full with another state" in lines[5]
 
 

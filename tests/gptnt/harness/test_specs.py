@@ -14,7 +14,6 @@ from rowproof.gptnt.bomb.mission import Mission, multiple_module_n
 from rowproof.gptnt.specs import (
     INDEX_COLUMNS,
     Spec,
-    index_tsv,
     load_specs,
     read_spec,
     specs_folder,
@@ -283,9 +282,10 @@ def test_who_plays_and_which_attempt_may_be_edited():
     assert read_spec(data, "a.json") == solo_spec(attempt=2)
 
 
-def test_the_index_lists_every_spec():
+def test_the_index_lists_every_spec(tmp_path):
     specs = examine(manifest()).specs
-    rows = list(csv.DictReader(io.StringIO(index_tsv(specs).decode()), delimiter="\t"))
+    write_specs(tmp_path / "a.b", specs)
+    rows = list(csv.DictReader(io.StringIO((tmp_path / "a.b.index.tsv").read_text()), delimiter="\t"))
     assert tuple(rows[0]) == INDEX_COLUMNS and [row["attempt_name"] for row in rows] == list(specs)
     assert rows[0]["slug"] == next(iter(specs.values())).slug and {row["expert"] for row in rows} == {"test-defuser"}
 

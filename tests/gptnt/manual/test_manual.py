@@ -13,7 +13,8 @@ from helpers import ROOT
 from rowproof.errors import ConfigError
 from rowproof.gptnt.bomb import edgework as edge
 from rowproof.gptnt.bomb.components import MODULES
-from rowproof.gptnt.bomb.mission import SOLVABLE
+from rowproof.gptnt.bomb.mission import NEEDY, SOLVABLE
+from rowproof.gptnt.bomb.modules import needy
 from rowproof.gptnt.bomb.modules.base import PLACES
 from rowproof.gptnt.bomb.observation import PORT_LOOKS
 from rowproof.gptnt.bomb.prng import Stream
@@ -23,6 +24,9 @@ from rowproof.gptnt.bomb.rules import (
     maze,
     memory,
     morse,
+    needy_capacitor,
+    needy_knob,
+    needy_vent_gas,
     password,
     simon,
     venn,
@@ -60,6 +64,21 @@ def rewrite(folder, page, old, new):
 def test_the_pages_are_those_of_the_published_prompt():
     assert list(MANUAL.pages) == list(PAGES) == [3, *range(5, 17), 21, 22, 23]
     assert MANUAL.text().count("\n# ") == len(PAGES) - 1
+
+
+NEEDY_TITLES = {"NeedyVentGas": (18, "Venting Gas"), "NeedyCapacitor": (19, "Capacitor Discharge")}
+NEEDY_TITLES |= {"NeedyKnob": (20, "Knobs")}
+
+
+def test_needy_modules_have_pages_that_no_expert_is_given():
+    assert sorted(NEEDY_TITLES) == sorted(NEEDY) and list(MANUAL.needy_pages) == [17, 18, 19, 20]
+    for component, (number, title) in NEEDY_TITLES.items():
+        page = MANUAL.needy_pages[number]
+        assert (page.title, page.looks) == (title, MODULES[component].shows)
+        assert page not in MANUAL.search(page.text) and page.text not in MANUAL.text()
+        with pytest.raises(ValueError, match="must look like one of the manual"):
+            MANUAL.page_for(page.looks)
+    assert MANUAL.needy_pages[17].looks is None
 
 
 def test_every_module_has_a_page_that_is_found_by_its_looks():
@@ -117,6 +136,25 @@ def test_reading_the_manual_loads_nothing_of_the_bomb():
 
 
 # ---- tables against rules --------------------------------------------------------------------------------------
+
+
+def test_needy_pages_say_what_the_rules_say():
+    rows = MANUAL.tables["attention"]
+    assert {int(row["page"]): row["topic"] for row in rows} == dict(NEEDY_TITLES.values())
+    seconds = {int(row["page"]): int(row["seconds"]) for row in rows}
+    for component, (number, _) in NEEDY_TITLES.items():
+        assert 1000 * seconds[number] == MODULES[component].duration_ms
+    rest = f"rests for {needy.MIN_REST_S} to {needy.MIN_REST_S + needy.REST_VALUES_S - 1} seconds"
+    assert rest in MANUAL.needy_pages[17].text
+    assert {row["question"]: row["press"] for row in MANUAL.tables["gas"]} == needy_vent_gas.KEY_FOR
+    text = MANUAL.needy_pages[19].text
+    assert f"{needy_capacitor.CAPACITY_MS // 1000} seconds after" in text
+    assert f"takes off what {needy_capacitor.DISCHARGE_FACTOR} seconds" in text
+    knobs = [
+        (row["point the knob"], *(row[f"{end} row"].strip("`") for end in ("upper", "lower")))
+        for row in MANUAL.tables["knobs"]
+    ]
+    assert knobs == list(needy_knob.PATTERNS)
 
 
 def test_wires_agree_for_all_wires_there_can_be():

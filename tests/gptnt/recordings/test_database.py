@@ -6,10 +6,11 @@ import shutil
 import duckdb
 import pytest
 from gptnt.players.workbench import Puppet
-from gptnt.recordings.workbench import content, crash, played
+from gptnt.recordings.workbench import content, crash, played, without_expert_steps
 from rowproof.errors import ConfigError
 from rowproof.gptnt.bomb.mission import Mission
 from rowproof.gptnt.database import SUMMARIES, build_db, connect, run, session_steps, summaries
+from rowproof.gptnt.players.turns import Answer, do_nothing
 from rowproof.gptnt.recordings import encode_recording, write_game
 from rowproof.gptnt.room import Provenance
 
@@ -38,7 +39,7 @@ experiment_descriptor JSON, defuser_capabilities JSON, expert_capabilities JSON 
 is_solved BOOLEAN, is_strike_out BOOLEAN, is_timed_out BOOLEAN, is_detonated BOOLEAN,
 defuser_capability_fingerprint VARCHAR, expert_capability_fingerprint VARCHAR, defuser_has_manual BOOLEAN,
 mission_key VARCHAR, n_modules INTEGER, time_limit INTEGER, spec_fingerprint VARCHAR, duration_s DOUBLE,
-n_rounds INTEGER
+n_rounds INTEGER, assets_digest VARCHAR, step_counts JSON
 """
 
 
@@ -119,6 +120,8 @@ def test_the_row_of_a_session(database, tmp_path):
         "expert_capability_fingerprint": row["defuser_capability_fingerprint"],
         "mission_key": "234|Wires",
         "spec_fingerprint": row["spec_fingerprint"],
+        "assets_digest": "a5" * 32,
+        "step_counts": {role: len(record["steps"]) for role, record in GAME.records.items()},
     }
     assert len(row["spec_fingerprint"]) == len(row["defuser_capability_fingerprint"]) == 32
 
@@ -130,6 +133,20 @@ def test_a_solo_session_has_no_expert(database, tmp_path):
     assert (row["expert_name"], row["expert_capabilities"], row["expert_capability_fingerprint"]) == (None, None, "")
     assert row["pairing"] == "defuser=scripted+solo+manual--expert=None" and row["defuser_has_manual"]
     assert {step["role"] for step in steps} == {"defuser"}
+
+
+def test_the_duration_is_that_of_the_game_and_not_of_its_last_answer(database, tmp_path):
+    game = played(style="async", expert=Puppet(lambda turn: Answer(do_nothing(), latency_ms=70_000)))
+    write_game(game, tmp_path / "records")
+    build_db(tmp_path / "records", database)
+    ((row, steps),) = content(database)
+    assert row["duration_s"] == game.summary["duration_s"] < max(step["responded_at"] for step in steps)
+
+
+def test_an_expert_without_steps_is_not_missing(database, tmp_path):
+    write_game(without_expert_steps(), tmp_path / "records")
+    report = build_db(tmp_path / "records", database)
+    assert (report.sessions, report.partial) == (1, [])
 
 
 def test_outcomes_as_flags(database, tmp_path):

@@ -4,7 +4,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from gptnt.players.workbench import Puppet
-from gptnt.recordings.workbench import crash, played, refooter, rewrite
+from gptnt.recordings.workbench import crash, played, refooter, rewrite, without_expert_steps
 from rowproof.errors import ConfigError, RecordError
 from rowproof.gptnt.bomb.mission import Mission
 from rowproof.gptnt.players.turns import Answer, AnswerError, Usage, do_nothing, send_message
@@ -237,6 +237,12 @@ def put(*keys, value):
         (put("gptnt_version", value=" "), "gptnt_version: .*neither blank nor 0.0.0"),
         (put("role", value="judge"), "role must be defuser or expert, found 'judge'"),
         (put("extra", value=1), "footer: extra: unknown key"),
+        (put("assets_digest", value="none"), "footer: assets_digest"),
+        (put("duration_s", value=-1.0), "footer: duration_s"),
+        (put("step_counts", value={}), "step_counts must be of"),
+        (put("step_counts", "defuser", value=1), r"step_counts must be of \['defuser', 'expert'\], 4 for the defuser"),
+        (put("step_counts", "expert", value=-1), "footer: step_counts.expert"),
+        (put("step_counts", "judge", value=1), "step_counts must be of"),
         (put("is_hard_crash", value=None), "footer: is_hard_crash"),
         (put("final_bomb_state", value=None), "final_bomb_state must be there for the defuser"),
         (put("final_bomb_state", "modules", value=None), "final_bomb_state: modules"),
@@ -349,8 +355,7 @@ def test_the_result_of_a_record_is_that_of_the_room(tmp_path, alone, style):
         assert game.summary.items() >= session.result._asdict().items()
         assert (session.is_valid, session.is_hard_crash) == (game.valid, bool(game.failure))
         assert session.defuser.n_turns == game.summary["n_rounds"]
-        if style == "sync":
-            assert session.defuser.end_s == game.summary["duration_s"]
+        assert session.defuser.footer.duration_s == game.summary["duration_s"]
 
 
 def read_folder_of(game, folder):
@@ -378,6 +383,14 @@ def test_two_goes_of_one_session_are_two(tmp_path):
     sessions, left = join(read_folder(tmp_path).recordings)
     assert [session.is_valid for session in sessions] == [False, True] and left == []
     assert all(len({one.folder for one in session.recordings}) == 1 for session in sessions)
+
+
+def test_a_session_is_whole_if_every_player_that_took_steps_has_a_record(tmp_path):
+    (session,), _ = join(read_folder_of(without_expert_steps(), tmp_path / "a"))
+    assert session.is_whole and session.expert is None
+    write_game(GAME, tmp_path / "b")[1].unlink()
+    (session,), _ = join(read_folder(tmp_path / "b").recordings)
+    assert not session.is_whole and session.is_valid
 
 
 def test_a_copy_is_no_second_session(tmp_path):

@@ -3,7 +3,7 @@
 import json
 
 import pyarrow.parquet as pq
-from gptnt.players.workbench import MANUAL, WIRES, protocol, seat, spec
+from gptnt.players.workbench import MANUAL, WIRES, Puppet, protocol, seat, spec
 from rowproof.gptnt.bomb.mission import Mission
 from rowproof.gptnt.database import connect, session_steps, summaries
 from rowproof.gptnt.players.turns import interact_game
@@ -14,7 +14,7 @@ from rowproof.gptnt.suites import Matchup, Protocol, Suite
 
 WHO = Submitter(name="Ada", contact="ada@example.org")
 MISSIONS = (WIRES, Mission(851, 120, ("Keypad",), 2, force_modules_to_front=True))
-PROVENANCE = Provenance("1.0.0", "c0ffee")
+PROVENANCE = Provenance("1.0.0", "c0ffee", "a5" * 32)
 
 
 def frozen(name="workbench", revision=1):
@@ -61,6 +61,18 @@ def crash(turn):
     if turn.number > 1:
         raise RuntimeError("gone")
     return interact_game("click_release", "A")
+
+
+def without_expert_steps():
+    """A game that counts and is over before the expert's first turn; nor does it look back."""
+
+    def fail(task):
+        raise RuntimeError("no words")
+
+    mission = Mission(234, 3, ("Wires",), 2, needy_time=3, force_modules_to_front=True)
+    game = played(mission, defuser=Puppet(), expert=Puppet(reflect=fail))
+    assert game.valid and list(game.records) == ["defuser"]
+    return game
 
 
 def content(database):

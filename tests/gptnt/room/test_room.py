@@ -384,6 +384,57 @@ def test_a_player_that_breaks_ends_the_game_and_nothing_else(role, style):
     assert game().valid
 
 
+class Oddity(Puppet):
+    """Gives back what no player may: as it is, or in place of the answer of an error."""
+
+    def __init__(self, odd, as_error=False, number=3):
+        super().__init__()
+        self.odd, self.as_error, self.number = odd, as_error, number
+
+    def turn(self, turn):
+        if turn.number < self.number:
+            return super().turn(turn)
+        return self.give()
+
+    def give(self):
+        if not self.as_error:
+            return self.odd
+        error = AnswerError("server_error")
+        error.answer = self.odd
+        raise error
+
+
+ODDITIES = {
+    "nothing": (None, "must return an Answer, found NoneType"),
+    "output alone": (do_nothing(), "must return an Answer, found dict"),
+    "usage": (Answer({}, usage=None), "usage of an Answer must be Usage, found None"),
+    "errors": (Answer({}, errors=None), "errors of an Answer must be tuple or list, found None"),
+    "text": (Answer({}, raw_output=b"x"), "raw_output of an Answer must be str or NoneType"),
+    "latency": (Answer({}, latency_ms="1"), "latency_ms of an Answer must be int or NoneType"),
+    "past": (Answer({}, latency_ms=-1), "latency_ms of an Answer must not be negative, found -1"),
+}
+
+
+@pytest.mark.parametrize("style", ["sync", "async"])
+@pytest.mark.parametrize("as_error", [False, True])
+@pytest.mark.parametrize(("odd", "message"), ODDITIES.values(), ids=ODDITIES)
+def test_what_is_no_answer_ends_the_game_like_any_fault(odd, message, as_error, style):
+    played = game(expert=Oddity(odd, as_error), style=style)
+    assert played.failure.startswith("expert scripted: ") and message in played.failure
+    assert played.summary["is_hard_crash"] and not played.valid
+    assert len(steps(played, "expert")) == 2 and len(steps(played)) >= 2
+
+
+@pytest.mark.parametrize("as_error", [False, True])
+@pytest.mark.parametrize("odd", [odd for odd, _ in ODDITIES.values()], ids=ODDITIES)
+def test_a_look_back_that_is_no_answer_takes_nothing_from_the_game(odd, as_error):
+    oddity = Oddity(odd, as_error, number=1000)
+    oddity.reflect = lambda task: oddity.give()
+    played = game(defuser=oddity)
+    assert played.failure == "" and played.summary["outcome"] == "timeout"
+    assert not any(step["is_reflection"] for step in played.records["defuser"]["steps"])
+
+
 def test_a_player_that_cannot_be_made_ready_breaks_the_game():
     class Broken(Puppet):
         def configure(self, setup):

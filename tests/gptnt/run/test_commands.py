@@ -95,7 +95,24 @@ def test_a_suite_without_its_player_cannot_be_forced(call, project):
 
 def test_wandb_is_refused_with_what_to_do(call, project):
     edit(project, "config/runs/small.yaml", "rooms: 2", "rooms: 2\nsource: wandb")
-    assert "source: local" in call("run", "runs/small.yaml")[2]
+    code, _, err = call("run", "runs/small.yaml")
+    assert code == 2 and "ROWPROOF_WANDB_FOLDER unset" in err and "source: local" in err
+    code, out, _ = call("doctor", "runs/small.yaml")
+    assert code == 1 and "FAIL Resume: source: wandb must have a folder in place of an account" in out
+    assert not (project / "output").exists()
+
+
+def test_a_folder_stands_in_for_wandb(call, project, monkeypatch):
+    monkeypatch.setenv("ROWPROOF_WANDB_FOLDER", str(project / "store"))
+    assert call("run", "runs/small.yaml")[0] == 0 and not (project / "store").exists()
+    edit(project, "config/runs/small.yaml", "rooms: 2", "rooms: 2\nsource: wandb")
+    assert "10 not attempted, 0 done" in call("status", "runs/small.yaml")[1], "local records are no runs there"
+    assert "10 to play" in call("run", "runs/small.yaml")[1]
+    assert len(list((project / "store").iterdir())) == 20 == len(recording_paths(project / "output")) // 2
+    assert call("run", "runs/small.yaml") == (0, "all 10 games of small.yaml are done\n", "")
+    assert "10 of 10 done according to wandb" in call("doctor", "runs/small.yaml")[1]
+    code, out, _ = call("reconcile-wandb", "--execute")
+    assert code == 0 and out == "0 runs tagged old, 0 records removed\n"
 
 
 def test_the_doctor_tells_and_its_exit_code_agrees(call, project):
@@ -183,6 +200,27 @@ def test_a_command_without_its_extra_says_how_to_install_it(call, monkeypatch):
     monkeypatch.delitem(sys.modules, "rowproof.gptnt.database", raising=False)
     code, _, err = call("build-db")
     assert code == 2 and "duckdb" in err and "[play]" in err
+
+
+PACKAGES = ("duckdb", "json_repair", "msgpack", "openai", "pyarrow", "zstandard", "PIL")
+
+
+def test_the_doctor_of_a_base_install_checks_what_can_be_checked():
+    code = f"import sys; sys.modules.update(dict.fromkeys({PACKAGES})); from rowproof.cli import main; sys.exit(main())"
+    command = [sys.executable, "-c", code, "doctor", "config/runs/quickstart.yaml"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (1, "")
+    assert "FAIL Packages: not installed: msgpack, pyarrow, zstandard, duckdb, json_repair, openai, PIL" in done.stdout
+    assert "pip install -e '.[play]'" in done.stdout and "ok   Roster coverage" in done.stdout
+    assert "warn Resume: local could not tell what is done" in done.stdout and "Disk space" in done.stdout
+
+
+def test_a_model_without_its_client_is_not_ready(call, monkeypatch):
+    monkeypatch.setitem(sys.modules, "openai", None)
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    code, out, _ = call("doctor")
+    assert code == 1 and "gpt-5-2: ok FAIL skip" in out and "not installed: openai" in out
+    assert "scripted: ok ok skip" in out and "warn Packages: not installed: openai" in out
 
 
 @pytest.mark.parametrize("what", ["generate", "doctor"])

@@ -55,6 +55,15 @@ def test_a_run_plays_every_spec_and_ends_by_itself(run_specs):
     assert all(f"started\t{name}" in log and f"solved\t{name}" in log for name in specs)
 
 
+def test_the_display_of_each_room_stands_in_the_log(tmp_path):
+    run = manifest({"scripted": 4}, rooms=2, displays=[7])
+    for display_of, found in ((run.display_of, ["0\tdisplay\t:7", "1\tdisplay\t:7"]), (lambda room: None, [])):
+        runner = Runner(2, makers(scripted=4), tmp_path / "recordings", OURS, display_of=display_of)
+        log = tmp_path / f"{len(found)}.log"
+        runner.run(planned(run, 1), log, io.StringIO())
+        assert re.findall("room (.*display.*)", log.read_text()) == found
+
+
 def test_specs_start_in_their_order(run_specs):
     specs = planned(manifest({"scripted": 4}, rooms=2))
     _, log, _ = run_specs(specs, makers(scripted=4))

@@ -128,7 +128,7 @@ def test_metadata(tmp_path):
     assert statics["hf_repo_id"] == "local/expert-vqa" and statics["dataset_split"] is None
     assert statics["resolved_revision"] == SMALL("local/expert-vqa", None).revision
     assert (statics["n_instances"], statics["n_failed"], statics["limit"]) == (ROWS, 0, None)
-    assert meta["provenance"] == {"version": "1.0", "commit": None}
+    assert meta["provenance"] == {"version": "1.0", "commit": None, "assets_digest": ""}
     assert meta["capabilities"]["player_name"] == "puppet" and meta["setup"] == {"temperature": 0.5}
 
 

@@ -8,7 +8,8 @@ from typing import Any
 
 from rowproof.errors import RowproofError
 
-SOURCES = ("local", "wandb")
+INSTALL = "pip install -e '.[play]' -c requirements.lock"
+"""What brings the packages that runs need."""
 
 
 def _lazy(name: str) -> Callable[[argparse.Namespace], int]:
@@ -18,10 +19,7 @@ def _lazy(name: str) -> Callable[[argparse.Namespace], int]:
         except ModuleNotFoundError as error:
             if (error.name or "").partition(".")[0] == "rowproof":
                 raise
-            raise RowproofError(
-                f"this command must have {error.name} installed, found none: "
-                "pip install -e '.[play]' -c requirements.lock"
-            ) from None
+            raise RowproofError(f"this command must have {error.name} installed, found none: {INSTALL}") from None
 
     return run
 
@@ -51,6 +49,10 @@ def add_commands(commands: Any) -> None:
     sub = commands.add_parser("status", help="gptnt: what of a run is done")
     sub.add_argument("manifest", type=Path, metavar="RUN.yaml")
     sub.set_defaults(run=_lazy("status"))
+
+    sub = commands.add_parser("kill", help="gptnt: tell runs to end; games under way are finished and recorded")
+    sub.add_argument("manifest", nargs="?", type=Path, metavar="RUN.yaml", help="default: all runs of this project")
+    sub.set_defaults(run=_lazy("kill"))
 
     sub = commands.add_parser("games", help="gptnt: play the games of board rows again and keep their full recordings")
     sub.add_argument("rows", nargs="+", metavar="ROW")
@@ -84,6 +86,13 @@ def add_commands(commands: Any) -> None:
     sub.add_argument("--execute", action="store_true", help="remove it; by default it is only shown")
     sub.set_defaults(run=_lazy("cleanup_outputs"))
 
+    sub = commands.add_parser("reconcile-wandb", help="gptnt: bring the runs of a store and the recordings together")
+    sub.add_argument("folder", type=Path, nargs="?", metavar="DIRECTORY")
+    sub.add_argument("--execute", action="store_true", help="do it; by default it is only shown")
+    sub.add_argument("--include-dummy-runs", action="store_true", help="also those of players for tests")
+    sub.add_argument("--mark-missing-output-as-old", action=argparse.BooleanOptionalAction, default=True)
+    sub.set_defaults(run=_lazy("reconcile_wandb"))
+
     sub = commands.add_parser("statics", help="gptnt: questions without a game, over data made here")
     sub.add_argument("task")
     # Two spellings: that of the benchmark's documentation and that of its program.
@@ -115,6 +124,11 @@ def add_commands(commands: Any) -> None:
     act.add_argument("path", type=Path, nargs="?", default=Path("output/submissions"))
     act.add_argument("--format", choices=("rich", "json", "github"), default="rich")
     act.set_defaults(run=_lazy("submission_validate"))
+    act = actions.add_parser("submit", help="open a pull request for each bundle that passes every check")
+    act.add_argument("path", type=Path, nargs="?", default=Path("output/submissions"))
+    act.add_argument("--repo", default="gptnt/submissions", metavar="OWNER/NAME", help="default: %(default)s")
+    act.add_argument("--dry-run", action="store_true", help="only show branches, titles and files; needs no network")
+    act.set_defaults(run=_lazy("submission_submit"))
 
     sub = commands.add_parser(
         "measure-tokens-per-image", help="gptnt: ask a model twice and note what a picture costs (this costs tokens)"
@@ -122,6 +136,10 @@ def add_commands(commands: Any) -> None:
     sub.add_argument("player")
     sub.add_argument("--provider")
     sub.set_defaults(run=_lazy("measure_tokens_per_image"))
+
+    sub = commands.add_parser("generate-missions", help="gptnt: write a mission set from its recipe")
+    sub.add_argument("name", help="config/missions/recipes/NAME.yaml")
+    sub.set_defaults(run=_lazy("generate_missions"))
 
     sub = commands.add_parser("suite", help="gptnt: freeze suites")
     sub.add_argument("action", choices=("freeze",))

@@ -63,11 +63,12 @@ def provenance(root: Path) -> Any:
     """What records say of the package that wrote them."""
     from importlib.metadata import version
 
+    from rowproof.gptnt.assets import assets_digest
     from rowproof.gptnt.room import Provenance
 
     state = git.tree_state(root)
     commit = None if state.commit == "unknown" else state.commit + ("-dirty" if state.dirty else "")
-    return Provenance(version("rowproof"), commit)
+    return Provenance(version("rowproof"), commit, assets_digest())
 
 
 # ---- before a run ----------------------------------------------------------------------------------------------
@@ -84,7 +85,7 @@ def doctor(args: argparse.Namespace) -> int:
         path, manifest = _manifest(root, args.manifest)
         folder = specs_folder(root, path, os.environ)
         specs = load_specs(folder) if folder.is_dir() else None
-        ledger = _ledger(root)
+        ledger = _ledger(root, manifest)
     report = examine(root, manifest, os.environ, specs, ledger, live=args.live).report
     print(json.dumps(report.to_data(), indent=2, ensure_ascii=False) if args.json else render(report))
     return 1 if report.failed else 0
@@ -103,10 +104,28 @@ def show(args: argparse.Namespace) -> int:
     return 0
 
 
-def _ledger(root: Path) -> Any:
-    from rowproof.gptnt.ledger import progress_of
+def _read_ledger(root: Path, manifest: RunManifest) -> Any:
+    if manifest.source == "wandb":
+        from rowproof.gptnt.run_store import open_store, read_store
 
-    return lambda specs, fingerprints: progress_of(specs, fingerprints, _recordings(root), _warn)
+        return read_store(open_store(os.environ))
+    from rowproof.gptnt.ledger import read_ledger
+
+    return read_ledger(_recordings(root))
+
+
+def _ledger(root: Path, manifest: RunManifest) -> Any:
+    def progress(specs: Any, fingerprints: Any) -> Any:
+        try:
+            from rowproof.gptnt.ledger import progress_of
+        except ModuleNotFoundError as error:
+            if (error.name or "").partition(".")[0] == "rowproof":
+                raise
+            # The doctor goes on without what reads records, and its check of packages says what is missing.
+            return None
+        return progress_of(specs, fingerprints, _read_ledger(root, manifest), _warn)
+
+    return progress
 
 
 def _warn(text: str) -> None:
@@ -133,6 +152,16 @@ def generate(args: argparse.Namespace) -> int:
     written = write_specs(folder, found.plan.specs)
     removed = f", {len(written.removed)} stale ones removed" if written.removed else ""
     print(f"{len(found.plan.specs)} specs in {folder}, {written.changed} written{removed}")
+    return 0
+
+
+def generate_missions(args: argparse.Namespace) -> int:
+    """Write a mission set from its recipe."""
+    from rowproof.gptnt.mission_recipes import generate_missions as write
+    from rowproof.gptnt.mission_sets import FOLDER
+
+    count, changed = write(_root(), args.name)
+    print(f"{count} missions in {FOLDER}/{args.name}, {changed} written")
     return 0
 
 
@@ -175,6 +204,7 @@ def suite(args: argparse.Namespace) -> int:
     from importlib.metadata import version
 
     from rowproof.files import write_atomic
+    from rowproof.gptnt.assets import assets_digest
     from rowproof.gptnt.models import config_names
     from rowproof.gptnt.suite_lock import LOCK, Stamp, freeze, load_lock, render_lock
     from rowproof.gptnt.suites import FOLDER, load_suite
@@ -185,6 +215,7 @@ def suite(args: argparse.Namespace) -> int:
         frozen_at=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         gptnt_version=version("rowproof"),
         git_sha="" if state.commit == "unknown" else state.commit,
+        assets_digest=assets_digest(),
     )
     live = [
         (found, missions.values()) for found, missions in (load_suite(root, n) for n in config_names(root / FOLDER))
@@ -216,6 +247,7 @@ def run(args: argparse.Namespace) -> int:
     """Play what of a run is not done."""
     from rowproof.gptnt.examination import examine, render
     from rowproof.gptnt.recordings import FOLDER
+    from rowproof.gptnt.running import registered
     from rowproof.gptnt.seating import Limiters, seat_makers
     from rowproof.gptnt.session import Runner
     from rowproof.gptnt.specs import load_specs, remaining, specs_folder, write_specs
@@ -224,11 +256,10 @@ def run(args: argparse.Namespace) -> int:
     path, manifest = _manifest(root, args.manifest)
     folder = specs_folder(root, path, os.environ)
     cassettes = _cassettes(args)
-    if manifest.source == "wandb":
-        raise ConfigError(f"{path.name}: source must be local, found wandb, which needs an account: set source: local")
+    recorded = _recorder(manifest)
     needs_keys = "warn" if args.replay else "fail"
     specs = load_specs(folder) if folder.is_dir() else None
-    found = examine(root, manifest, os.environ, specs, _ledger(root), needs_keys, machine=False)
+    found = examine(root, manifest, os.environ, specs, _ledger(root, manifest), needs_keys, machine=False)
     if found.plan is None or not found.plan.is_playable or found.plan.missing:
         print(render(found.report), file=sys.stderr)
         raise ConfigError(f"{path.name}: must be playable to its end, found what the checks above say")
@@ -256,15 +287,44 @@ def run(args: argparse.Namespace) -> int:
         for entry in manifest.players
         if (row := rows[entry.label]) is not None
     }
-    runner = Runner(manifest.rooms, makers, output, provenance(root))
+    runner = Runner(manifest.rooms, makers, output, provenance(root), display_of=manifest.display_of, recorded=recorded)
     before = signal.signal(signal.SIGTERM, lambda *_: runner.stop())
     try:
-        totals = runner.run(todo, log_path)
+        with registered(root, path.stem):
+            totals = runner.run(todo, log_path)
     finally:
         signal.signal(signal.SIGTERM, before)
     ends = ", ".join(f"{count} {outcome}" for outcome, count in totals.outcomes.items())
     print(f"{sum(totals.outcomes.values())} games in {totals.seconds:.1f} s: {ends or 'none'}; {totals.left} left")
     return 0 if totals.complete else 1
+
+
+def _recorder(manifest: RunManifest) -> Any:
+    """What is told of each record that a run writes."""
+    if manifest.source == "local":
+        return lambda path: None
+    from rowproof.gptnt.recordings import read_recording
+    from rowproof.gptnt.run_store import open_store
+
+    store = open_store(os.environ)
+    return lambda path: store.mirror(read_recording(path))
+
+
+def reconcile_wandb(args: argparse.Namespace) -> int:
+    """Bring the runs of a store and the records here together."""
+    from rowproof.gptnt.run_store import open_store, run_reconcile
+
+    folder = args.folder or _recordings(_root())
+    missing = args.mark_missing_output_as_old
+    return run_reconcile(open_store(os.environ), folder, args.execute, args.include_dummy_runs, missing)
+
+
+def kill(args: argparse.Namespace) -> int:
+    """Tell runs to end."""
+    from rowproof.gptnt.running import run_kill
+
+    root = _root()
+    return run_kill(root, None if args.manifest is None else manifest_path(root, args.manifest).stem)
 
 
 def games(args: argparse.Namespace) -> int:
@@ -308,7 +368,8 @@ def status(args: argparse.Namespace) -> int:
     folder = specs_folder(root, path, os.environ)
     found = examine(root, manifest, os.environ, missing_key="warn", machine=False)
     specs = load_specs(folder) if folder.is_dir() else found.plan.specs if found.plan else {}
-    return run_status(specs, fingerprints(found.report.players), _recordings(root))
+    ledger = _read_ledger(root, manifest)
+    return run_status(specs, fingerprints(found.report.players), ledger, getattr(ledger, "running", ()))
 
 
 def cleanup_outputs(args: argparse.Namespace) -> int:
@@ -409,6 +470,14 @@ def submission_build(args: argparse.Namespace) -> int:
         submitter=submitter,
         date=args.date,
     )
+
+
+def submission_submit(args: argparse.Namespace) -> int:
+    """Hand bundles in."""
+    from rowproof.gptnt.pull_requests import run_submit
+    from rowproof.gptnt.suite_lock import load_lock
+
+    return run_submit(args.path, load_lock(_root()), args.repo, args.dry_run, os.environ)
 
 
 def submission_validate(args: argparse.Namespace) -> int:

@@ -76,6 +76,8 @@ SUMMARY_COLUMNS = (
     Column("spec_fingerprint", "VARCHAR"),
     Column("duration_s", "DOUBLE"),
     Column("n_rounds", "INTEGER"),
+    Column("assets_digest", "VARCHAR"),
+    Column("step_counts", "JSON"),
 )
 
 _UNIQUE = {
@@ -225,8 +227,10 @@ def summary_row(session: Session) -> Record:
         "n_modules": result.n_modules,
         "time_limit": mission.time_limit,
         "spec_fingerprint": spec.fingerprint,
-        "duration_s": max(recording.end_s for recording in session.recordings),
+        "duration_s": footer.duration_s,
         "n_rounds": session.defuser.n_turns,
+        "assets_digest": footer.assets_digest,
+        "step_counts": encode_line(footer.step_counts),
     }
     for column in SUMMARY_COLUMNS:
         if column.type == "INTEGER" and row[column.name] > _LARGEST_INTEGER:
@@ -249,7 +253,7 @@ class Report(NamedTuple):
     Attributes:
         sessions: in the database now.
         ingested: session ids that were read from the folder.
-        partial: session ids out of these for which a player's record is missing.
+        partial: session ids out of these for which the record of a player that took steps is missing.
         problems: what was left out, and why.
     """
 
@@ -397,10 +401,13 @@ def _stored(connection: duckdb.DuckDBPyConnection, session_id: str) -> list[Reco
             "footer": {
                 "gptnt_version": summary["gptnt_version"],
                 "git_sha": summary["git_sha"],
+                "assets_digest": summary["assets_digest"],
                 "descriptor": descriptor,
                 "final_bomb_state": states[-1] if role == DEFUSER else None,
-                "is_hard_crash": summary["is_hard_crash"],
                 "role": role,
+                "is_hard_crash": summary["is_hard_crash"],
+                "step_counts": decode(summary["step_counts"].encode(), where),
+                "duration_s": summary["duration_s"],
             },
             "steps": steps,
         }

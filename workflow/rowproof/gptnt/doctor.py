@@ -2,10 +2,12 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from rowproof.errors import ConfigError, RowproofError
+from rowproof.gptnt.arguments import INSTALL
 from rowproof.gptnt.models import config_names
 from rowproof.gptnt.player_config import LIST_PLAYERS, PLAYERS, Player, load_player
 from rowproof.gptnt.runs import Anchors, RosterEntry, RunManifest
@@ -13,6 +15,8 @@ from rowproof.gptnt.specs import Progress, Spec, suite_specs, unite
 from rowproof.gptnt.suite_lock import Lock, frozen_suite
 
 Status = Literal["pass", "fail", "warn", "skip"]
+# What asking a model and reading its answer take.
+_MODEL_PACKAGES = ("openai", "json_repair")
 _SEVERITY: tuple[Status, ...] = ("fail", "warn", "pass", "skip")
 _DETAIL_LENGTH = 200
 
@@ -121,6 +125,11 @@ def guarded(name: str, run: Callable[[], list[Check]]) -> list[Check]:
         return [check(name, "fail", f"the check itself failed: {type(error).__name__}: {error}", "report this")]
 
 
+def missing_packages(names: Iterable[str]) -> list[str]:
+    """Those of the packages that cannot be imported."""
+    return [name for name in names if find_spec(name) is None]
+
+
 # ---- players ---------------------------------------------------------------------------------------------------
 
 
@@ -136,7 +145,7 @@ def check_players(
         root: the project.
         entries: the roster; None for all players that there are.
         environment: where credentials are looked up; their values are not shown.
-        missing_key: what an unset credential means; generating specs needs none.
+        missing_key: what an unset credential or a package that is not installed means; generating specs needs none.
     """
     if entries is None:
         entries = [RosterEntry(player=name) for name in config_names(root / PLAYERS)]
@@ -153,7 +162,10 @@ def _check_player(
         return PlayerRow(entry.label, entry.player, failed, check("Inst.", "skip", "its files do not fit"), None)
     ready = check("Inst.", "pass")
     unset = player.missing_variables(environment)
-    if unset:
+    absent = missing_packages(_MODEL_PACKAGES) if player.provider is not None else []
+    if absent:
+        ready = check("Inst.", missing_key, f"not installed: {', '.join(absent)}", INSTALL)
+    elif unset:
         ready = check("Inst.", missing_key, f"unset in the environment: {', '.join(unset)}", "set it before the run")
     return PlayerRow(entry.label, entry.player, check("Exists", "pass"), ready, player)
 

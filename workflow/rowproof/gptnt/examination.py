@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+from rowproof.errors import ConfigError
+from rowproof.gptnt.arguments import INSTALL
 from rowproof.gptnt.doctor import (
     Check,
     Plan,
@@ -22,12 +24,15 @@ from rowproof.gptnt.doctor import (
     check_stale_specs,
     guarded,
     load_anchor_players,
+    missing_packages,
 )
 from rowproof.gptnt.runs import RunManifest, load_anchors
 from rowproof.gptnt.specs import Progress, Spec
 from rowproof.gptnt.suite_lock import load_lock
 
 LEAST_FREE_GIB = 10
+# Without the first no run can write its records; the others are for models, databases and pictures.
+RECORD_PACKAGES, OTHER_PACKAGES = ("msgpack", "pyarrow", "zstandard"), ("duckdb", "json_repair", "openai", "PIL")
 # What says how far specs are, with the capability fingerprint of every player; None where it cannot be told.
 Ledger = Callable[[Mapping[str, Spec], Mapping[str, str]], Progress | None]
 
@@ -85,8 +90,11 @@ def examine(
             generated = check_run_plan(manifest, rows, lock, anchors, players).specs
             extra.append(check_stale_specs(specs, generated))
         if ledger is not None and not plan.missing:
-            found = ledger(plan.specs, fingerprints(rows))
-            extra.append(check_resume(plan.specs, found, manifest.source))
+            try:
+                found = ledger(plan.specs, fingerprints(rows))
+                extra.append(check_resume(plan.specs, found, manifest.source))
+            except ConfigError as error:
+                extra.append(check("Resume", "fail", str(error)))
         sections.append(Section(plan.section.name, [*plan.section.checks, *extra]))
     if machine:
         sections += [_infrastructure(manifest), Section("Machine", guarded("Machine", lambda: _machine(root)))]
@@ -109,6 +117,16 @@ def _infrastructure(manifest: RunManifest | None) -> Section:
     return Section("Infrastructure", checks)
 
 
+def _packages() -> Check:
+    absent = missing_packages(RECORD_PACKAGES)
+    absent_others = missing_packages(OTHER_PACKAGES)
+    if absent:
+        return check("Packages", "fail", f"not installed: {', '.join(absent + absent_others)}", INSTALL)
+    if absent_others:
+        return check("Packages", "warn", f"not installed: {', '.join(absent_others)}", INSTALL)
+    return check("Packages", "pass", "all that runs, databases and pages need")
+
+
 def _machine(root: Path) -> list[Check]:
     facts = f"{platform.system()} {platform.machine()}, {os.cpu_count()} CPUs, Python {platform.python_version()}"
     free_gib = shutil.disk_usage(root).free / 2**30
@@ -116,6 +134,7 @@ def _machine(root: Path) -> list[Check]:
     hint = "" if enough else f"free some: recordings want {LEAST_FREE_GIB} GiB"
     return [
         check("System", "pass", facts),
+        _packages(),
         check("Disk space", "pass" if enough else "warn", f"{free_gib:.0f} GiB free", hint),
     ]
 

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Protocol
 
 from rowproof.gptnt.recordings import PATTERN, Session, join, read_folder
 from rowproof.gptnt.specs import Played, Progress, Spec, progress
@@ -28,11 +28,12 @@ class Ledger(NamedTuple):
     problems: dict[Path, str]
 
     def played(self) -> list[Played]:
-        """What each session played, and whether it counts."""
+        """What each session played, and whether it counts and no record of it is missing."""
         found = []
         for number, session in enumerate(self.sessions):
             # Ids follow from what is played, so a second go has the id of the first and is still another session.
-            found.append(Played(f"{session.session_id}/{number}", session.content, session.is_valid))
+            whole = session.is_valid and session.is_whole
+            found.append(Played(f"{session.session_id}/{number}", session.content, whole))
         return found
 
     def progress(self, specs: Mapping[str, Spec], fingerprints: Mapping[str, str]) -> Progress:
@@ -51,7 +52,8 @@ class Ledger(NamedTuple):
 def read_ledger(folder: Path, workers: int = 1) -> Ledger:
     """Read all records below a folder; where there is no folder, nothing was played.
 
-    A damaged record hides no other one. A session counts only by its own records.
+    A damaged record hides no other one. A session counts only by its own records. One whose expert took steps and has
+    no record is told, and does not make its spec done: it is played again.
     """
     if not folder.is_dir():
         return Ledger([], {})
@@ -61,24 +63,37 @@ def read_ledger(folder: Path, workers: int = 1) -> Ledger:
     for one in left:
         assert one.path is not None
         problems[one.path] = f"{one.path}: must come with the record of the defuser, found none"
+    for path in (session.defuser.path for session in sessions if not session.is_whole):
+        assert path is not None
+        problems[path] = f"{path}: must come with the record of the expert, found none"
     return Ledger(sessions, dict(sorted(problems.items())))
+
+
+class Knows(Protocol):
+    """What can tell how far specs are: a :class:`Ledger`, or another source."""
+
+    @property
+    def problems(self) -> dict[Path, str]:
+        """Path to what could not be counted."""
+
+    def progress(self, specs: Mapping[str, Spec], fingerprints: Mapping[str, str]) -> Progress:
+        """How far specs are."""
 
 
 def progress_of(
     specs: Mapping[str, Spec],
     fingerprints: Mapping[str, str],
-    folder: Path,
+    ledger: Knows,
     warn: Callable[[str], object],
 ) -> Progress:
-    """How far specs are by the records below a folder; what could not be counted is told to ``warn``."""
-    ledger = read_ledger(folder)
+    """How far specs are; what could not be counted is told to ``warn``."""
     for problem in ledger.problems.values():
         warn(f"not counted: {problem}")
     return ledger.progress(specs, fingerprints)
 
 
 def status_for(
-    specs: Mapping[str, Spec], fingerprints: Mapping[str, str], ledger: Ledger, running: Iterable[str] = ()
+    specs: Mapping[str, Spec], fingerprints: Mapping[str, str], ledger: Knows, running: Iterable[str] = ()
 ) -> dict[str, Status]:
     """The status of each spec by attempt name, in the order of statuses and then of names.
 
@@ -98,12 +113,11 @@ def status_for(
 def run_status(
     specs: Mapping[str, Spec],
     fingerprints: Mapping[str, str],
-    folder: Path,
+    ledger: Knows,
     running: Iterable[str] = (),
     show: Callable[[str], object] = print,
 ) -> int:
     """Show the status of each spec and how many there are of each; damaged records are told."""
-    ledger = read_ledger(folder)
     status = status_for(specs, fingerprints, ledger, running)
     for name, one in status.items():
         show(f"{one:<13}  {name}")

@@ -15,8 +15,10 @@ from rowproof.hashing import sha256_hex
 from rowproof.records import digest
 
 MANUAL_FOLDER = Path(__file__).resolve().parents[3] / "resources" / "gptnt" / "manual"
-# Front matter and the needy modules, which no published mission holds, are left out; the numbers are those of the game.
+# What an Expert is given; the numbers are those of the game. Cover, contents and divider are left out.
 PAGES = (3, *range(5, 17), 21, 22, 23)
+# Written down for the sake of completeness. As in the benchmark no Expert has them: no published mission needs them.
+NEEDY_PAGES = (17, 18, 19, 20)
 
 Row = dict[str, str]
 Cell = tuple[int, int]
@@ -78,8 +80,9 @@ class Manual:
     """All pages. Every lookup raises ValueError if what it is given is not in the manual.
 
     Attributes:
-        pages: by number, in order.
-        tables: by heading; each row maps column headings to cells.
+        pages: those that an Expert is given, by number, in order; searches see these alone.
+        needy_pages: those on needy modules, by number, in order.
+        tables: of all pages, by heading; each row maps column headings to cells.
         drawings: by heading; the lines of each.
         digest: SHA-256 over all pages, independent of where they lie.
     """
@@ -90,26 +93,29 @@ class Manual:
         Raises:
             ConfigError: two tables or drawings share a heading, or a row has another number of cells than its heading.
         """
-        self.pages = {page.number: page for page in pages}
+        every = {page.number: page for page in pages}
+        self.pages = {number: page for number, page in every.items() if number not in NEEDY_PAGES}
+        self.needy_pages = {number: page for number, page in every.items() if number in NEEDY_PAGES}
         self.tables: dict[str, list[Row]] = {}
         self.drawings: dict[str, list[str]] = {}
-        for page in self.pages.values():
+        for page in every.values():
             self._take_apart(page)
-        self.digest = digest({str(number): sha256_hex(page.text.encode()) for number, page in self.pages.items()})
+        self.digest = digest({str(number): sha256_hex(page.text.encode()) for number, page in every.items()})
 
     @classmethod
     def read(cls, folder: Path = MANUAL_FOLDER) -> "Manual":
-        """Read the pages of ``folder``; it must hold :data:`PAGES` and nothing else.
+        """Read the pages of ``folder``; it must hold :data:`PAGES` and :data:`NEEDY_PAGES` and nothing else.
 
         Raises:
             ConfigError: a page is missing, unreadable, malformed, or not one of the manual's.
         """
-        expected = [f"page-{number:02d}.md" for number in PAGES]
+        numbers = sorted((*PAGES, *NEEDY_PAGES))
+        expected = [f"page-{number:02d}.md" for number in numbers]
         found = sorted(path.name for path in folder.glob("*")) if folder.is_dir() else []
         if found != expected:
             odd = sorted(set(found) ^ set(expected))
-            raise ConfigError(f"{folder.name}: must hold the pages {list(PAGES)} alone, missing or superfluous: {odd}")
-        return cls(_read_page(folder / name, number) for name, number in zip(expected, PAGES, strict=True))
+            raise ConfigError(f"{folder.name}: must hold the pages {numbers} alone, missing or superfluous: {odd}")
+        return cls(_read_page(folder / name, number) for name, number in zip(expected, numbers, strict=True))
 
     def _take_apart(self, page: Page) -> None:
         for part in page.text.split("\n## ")[1:]:
@@ -128,7 +134,7 @@ class Manual:
     # ---- pages -------------------------------------------------------------------------------------------------
 
     def text(self) -> str:
-        """All pages one after another, as the Expert of a language model reads them."""
+        """The pages one after another, as the Expert of a language model reads them."""
         return "\n".join(page.text for page in self.pages.values())
 
     def search(self, words: str) -> list[Page]:

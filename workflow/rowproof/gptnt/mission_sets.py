@@ -32,7 +32,7 @@ def load_mission_set(root: Path, name: str) -> dict[str, Mission]:
     folder = root / FOLDER / name
     paths = sorted(folder.glob("*.json"))
     if not paths:
-        known = sorted(path.name for path in (root / FOLDER).glob("*/") if path.is_dir())
+        known = sorted({path.parent.name for path in (root / FOLDER).glob("*/*.json")})
         raise ConfigError(f"{FOLDER}/{name}: must hold mission files (*.json), found none; sets here: {known}")
     missions = {}
     for path in paths:

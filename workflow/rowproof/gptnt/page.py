@@ -23,9 +23,9 @@ def _tokens(figures: Mapping[str, Any]) -> tuple[float, float]:
     return first, second
 
 
-def cells(summary: Mapping[str, Any]) -> list[str]:
+def cells(row: Mapping[str, Any]) -> list[str]:
     """The cells of a row; see :class:`rowproof.evidence.columns.Columns`."""
-    family = summary["family"]
+    family = row["summary"]["family"]
     every = family["all"]
     tokens = _tokens(every)
     return [
@@ -39,9 +39,9 @@ def cells(summary: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def values(summary: Mapping[str, Any]) -> list[Any]:
+def values(row: Mapping[str, Any]) -> list[Any]:
     """The values of a row in the CSV file."""
-    family = summary["family"]
+    family = row["summary"]["family"]
     every = family["all"]
     names = ("modules_solved_share", "strikes", "seconds_left_solved", "defuser_turns", "expert_turns")
     own = [every["pass_at_1"], every["pass_at_attempts"], family["attempts"], *(every[name] for name in names)]

@@ -184,6 +184,7 @@ def _known_version(version: str) -> str:
 Uuid = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")]
 Version = Annotated[str, AfterValidator(_known_version)]
 Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Count = Annotated[int, Field(ge=0)]
 Plain = dict[str, Any]
 
 
@@ -201,14 +202,29 @@ class Descriptor(Strict):
 
 
 class Footer(Strict):
-    """What a file tells beside its rows."""
+    """What a file tells beside its rows; assets, counts and duration are beyond the benchmark's footer.
+
+    Attributes:
+        gptnt_version: of the package that played the game.
+        git_sha: commit of its sources.
+        assets_digest: of prompts, manual and simulator; empty if it is not known.
+        descriptor: who played what.
+        final_bomb_state: None in the record of an expert.
+        role: of the player whose steps these are.
+        is_hard_crash: the game broke off.
+        step_counts: number of steps of each player by role; one without steps has no record.
+        duration_s: game time at the end of the game.
+    """
 
     gptnt_version: Version
     git_sha: str | None
+    assets_digest: Annotated[str, StringConstraints(pattern=r"^([0-9a-f]{64})?$")]
     descriptor: Descriptor
     final_bomb_state: Plain | None
-    is_hard_crash: bool
     role: str
+    is_hard_crash: bool
+    step_counts: dict[str, Count]
+    duration_s: Seconds
 
 
 class _Excerpt(BaseModel):
@@ -294,7 +310,6 @@ class Recording(NamedTuple):
         capabilities: by role.
         result: how the game ended; None in the record of an expert.
         n_turns: steps without the look back.
-        end_s: seconds from the start to the last step, look back included.
         steps: plain values, as in :func:`rowproof.gptnt.room.play`.
         sha256: of the file; empty if there is none yet.
         path: of the file; None if there is none.
@@ -306,7 +321,6 @@ class Recording(NamedTuple):
     capabilities: dict[str, Capabilities]
     result: Result | None
     n_turns: int
-    end_s: float
     steps: list[Record]
     sha256: str = ""
     path: Path | None = None
@@ -339,7 +353,7 @@ class Recording(NamedTuple):
     @property
     def execution(self) -> str:
         """The same for all records of one game: digest of what they must have in common."""
-        return digest(self.footer.model_dump(include={"gptnt_version", "git_sha", "descriptor"}))
+        return digest(self.footer.model_dump(exclude={"final_bomb_state", "is_hard_crash", "role"}))
 
     @property
     def folder(self) -> Path | None:
@@ -394,12 +408,18 @@ def _check(record: Record, where: str) -> Recording:
     steps = record["steps"]
     if not steps:
         raise RecordError(f"{where}: must hold at least one step, found none: a player without steps has no record")
+    known = {role: footer.step_counts.get(role) for role in capabilities} | {footer.role: len(steps)}
+    if footer.step_counts != known:
+        raise RecordError(
+            f"{where}: step_counts must be of {sorted(capabilities)}, {len(steps)} for the {footer.role}, found "
+            f"{footer.step_counts}"
+        )
     for number, step in enumerate(steps, start=1):
         _check_step(step, constants | {"step": number}, f"{where}: step {number}")
     turns = [step for step in steps if not step["is_reflection"]]
     if footer.role == DEFUSER and (not turns or turns[-1]["bomb_state"] != state):
         raise RecordError(f"{where}: the last turn of the defuser must show final_bomb_state, found another bomb_state")
-    return Recording(footer, spec, capabilities, result, len(turns), max(step["timestamp"] for step in steps), steps)
+    return Recording(footer, spec, capabilities, result, len(turns), steps)
 
 
 def _check_step(step: Record, constants: Record, where: str) -> None:
@@ -659,8 +679,8 @@ class Session(NamedTuple):
 
     @property
     def is_whole(self) -> bool:
-        """Whether each player of the spec has a record; one without steps has none."""
-        return len(self.recordings) == len(self.defuser.spec.players)
+        """Whether each player that took steps has a record."""
+        return len(self.recordings) == sum(map(bool, self.defuser.footer.step_counts.values()))
 
     @property
     def content(self) -> Content:

@@ -36,6 +36,7 @@ from rowproof.gptnt.players.turns import (
     Setup,
     Turn,
     Usage,
+    answer_fault,
     read_output,
 )
 from rowproof.records import digest
@@ -94,10 +95,12 @@ class Provenance(NamedTuple):
     Attributes:
         version: of the package; neither blank nor 0.0.0, which readers refuse.
         commit: of its sources, with ``-dirty`` if they were changed; None if it is not known.
+        assets_digest: see :func:`rowproof.gptnt.assets.assets_digest`; empty if it is not known.
     """
 
     version: str
     commit: str | None = None
+    assets_digest: str = ""
 
 
 class Seat(NamedTuple):
@@ -217,6 +220,21 @@ def _ask(one: _Seated, call: Callable[[Player], T]) -> T:
         raise _Crash(f"{one.role} {one.seat.name}: {type(error).__name__}: {error}") from error
 
 
+def _ask_turn(one: _Seated, turn: Turn) -> Answer:
+    try:
+        answer = _ask(one, lambda player: player.turn(turn))
+    except AnswerError as error:
+        _require_answer(one, error.answer)
+        raise
+    _require_answer(one, answer)
+    return answer
+
+
+def _require_answer(one: _Seated, answer: Any) -> None:
+    if fault := answer_fault(answer):
+        raise _Crash(f"{one.role} {one.seat.name}: {fault}")
+
+
 class _Begun(NamedTuple):
     """A turn whose answer is on its way."""
 
@@ -278,8 +296,13 @@ class _Room:
             "n_rounds": self.seated[0].turns,
             "duration_s": self.bomb.clock.game_ms / 1000,
         }
-        # As in the benchmark, a player without steps leaves no record.
-        records = {one.role: self._record(one, final, bool(failure)) for one in self.seated if one.steps}
+        # As in the benchmark, a player without steps leaves no record; the counts tell that from a lost record.
+        ends = {
+            "is_hard_crash": bool(failure),
+            "step_counts": {one.role: len(one.steps) for one in self.seated},
+            "duration_s": summary["duration_s"],
+        }
+        records = {one.role: self._record(one, final, ends) for one in self.seated if one.steps}
         return Game(summary, records, failure)
 
     def _configure(self) -> None:
@@ -344,7 +367,7 @@ class _Room:
         one.messages.clear()
         state = self.bomb.state() if one.role == DEFUSER else None
         try:
-            answer = _ask(one, lambda player: player.turn(turn))
+            answer = _ask_turn(one, turn)
         except AnswerError as error:
             # A refusal to answer is passed on to the partner, if there is one.
             refused = GUARDRAIL in error.errors and not one.alone
@@ -451,9 +474,11 @@ class _Room:
                 message = answer.output["result"]["data"]["message"]
             except AnswerError as error:
                 answer, errors = error.answer, error.errors
-                message = answer.raw_output or ""
+                message = getattr(answer, "raw_output", None) or ""
             except Exception:
                 # Nothing depends on a look back: a game stays complete without it.
+                continue
+            if answer_fault(answer):
                 continue
             self._append(
                 one,
@@ -466,7 +491,7 @@ class _Room:
                 errors=(*answer.errors, *errors),
             )
 
-    def _record(self, one: _Seated, final: Record, crashed: bool) -> Record:
+    def _record(self, one: _Seated, final: Record, ends: Record) -> Record:
         uuids = {other.role: other.uuid for other in self.seated}
         capabilities = {other.role: dict(other.seat.capabilities) for other in self.seated}
         return {
@@ -476,6 +501,7 @@ class _Room:
             "footer": {
                 "gptnt_version": self.provenance.version,
                 "git_sha": self.provenance.commit,
+                "assets_digest": self.provenance.assets_digest,
                 "descriptor": {
                     "experiment_spec": dict(self.spec),
                     "session_id": self.session_id,
@@ -487,8 +513,8 @@ class _Room:
                     "start_time": 0.0,
                 },
                 "final_bomb_state": final if one.role == DEFUSER else None,
-                "is_hard_crash": crashed,
                 "role": one.role,
+                **ends,
             },
             "steps": one.steps,
         }

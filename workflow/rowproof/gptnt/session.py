@@ -88,6 +88,8 @@ class Runner:
         folder: Path,
         provenance: Provenance,
         rules: Rules | None = None,
+        display_of: Callable[[int], str | None] = lambda room: None,
+        recorded: Callable[[Path], object] = lambda path: None,
     ) -> None:
         """Prepare a run.
 
@@ -97,7 +99,10 @@ class Runner:
             folder: where records are written.
             provenance: for the records.
             rules: of the rooms.
+            display_of: the X display of a room, for the log; no game is drawn on it.
+            recorded: told the path of each record.
         """
+        self._display_of, self._recorded = display_of, recorded
         self._rooms, self._folder, self._provenance = rooms, folder, provenance
         self._rules = rules or Rules()
         self._free = {name: [make() for make in makers] for name, makers in seats.items()}
@@ -125,6 +130,9 @@ class Runner:
         log_path.parent.mkdir(parents=True, exist_ok=True)
         with log_path.open("a", encoding="utf-8") as stream, ThreadPoolExecutor(self._rooms) as pool:
             log = _Log(stream, screen or sys.stderr, len(specs))
+            for room in free_rooms:
+                if (display := self._display_of(room)) is not None:
+                    log.event(room, f"display\t{display}")
             while queue or running:
                 if self._stop.is_set():
                     if not running:
@@ -176,7 +184,8 @@ class Runner:
             seats = [seat for _, seat in taken]
             expert = seats[1] if len(seats) > 1 else None
             game = play(spec.to_data(), seats[0], expert, self._manual, self._provenance, self._rules)
-            write_game(game, self._folder)
+            for path in write_game(game, self._folder):
+                self._recorded(path)
             return game, game.failure
         except BaseException:
             # Not only Exception: a SystemExit of a player must not end the run either.

@@ -238,6 +238,8 @@ class Written(NamedTuple):
 def write_specs(folder: Path, specs: Mapping[str, Spec]) -> Written:
     """Write one file per spec and remove specs that are not among them; files that are no specs stay.
 
+    Beside the folder stands a table of all specs, ``<folder>.index.tsv``, with the columns ``INDEX_COLUMNS``.
+
     Raises:
         ConfigError: there are no specs, or two of them have one file name.
     """
@@ -247,6 +249,7 @@ def write_specs(folder: Path, specs: Mapping[str, Spec]) -> Written:
     if len(files) != len(specs):
         raise ConfigError(f"each spec must have a file name of its own, found {len(files)} for {len(specs)} specs")
     changed = sum(write_if_changed(folder / name, data, durable=False) for name, data in files.items())
+    write_if_changed(folder.with_name(f"{folder.name}.index.tsv"), _index(specs), durable=False)
     removed = []
     for path in sorted(folder.rglob("*.json")):
         name = path.relative_to(folder).as_posix()
@@ -264,8 +267,7 @@ def write_specs(folder: Path, specs: Mapping[str, Spec]) -> Written:
 INDEX_COLUMNS = ("slug", "attempt_name", "fingerprint", "suite", "seed", "defuser", "expert", "attempt")
 
 
-def index_tsv(specs: Mapping[str, Spec]) -> bytes:
-    """A table of specs, one a line, with the columns ``INDEX_COLUMNS`` and tabs between them."""
+def _index(specs: Mapping[str, Spec]) -> bytes:
     rows = [INDEX_COLUMNS]
     for name, spec in specs.items():
         who = (spec.defuser_name, spec.expert_name or "")

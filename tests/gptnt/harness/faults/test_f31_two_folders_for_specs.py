@@ -14,7 +14,7 @@ def test_writer_and_reader_share_one_folder(tmp_path):
     write_specs(specs_folder(tmp_path, run, environment), specs)
     assert load_specs(specs_folder(tmp_path, run, environment)).keys() == specs.keys()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["elsewhere"]
-    assert [path.name for path in (tmp_path / "elsewhere").iterdir()] == ["mine"]
+    assert sorted(path.name for path in (tmp_path / "elsewhere").iterdir()) == ["mine", "mine.index.tsv"]
 
 
 def test_all_commands_share_one_folder_of_records_and_one_database(project, tmp_path, monkeypatch, capsys):

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 T = TypeVar("T")
+# Root of all draws. Its number rises with any change to what a mission and the same actions lead to.
+SIMULATOR = "gptnt-bomb/1"
 _MASK = (1 << 64) - 1
 _BITS = 53
 
@@ -19,7 +21,7 @@ class Stream:
 
     def __init__(self, mission_key: str, name: str) -> None:
         """Start the stream ``name`` of a mission; see :attr:`rowproof.gptnt.bomb.mission.Mission.key`."""
-        root = f"gptnt-bomb/1|{mission_key}|{name}"
+        root = f"{SIMULATOR}|{mission_key}|{name}"
         self.state = int.from_bytes(hashlib.sha256(root.encode("utf-8")).digest()[:8], "big")
 
     def next(self) -> int:

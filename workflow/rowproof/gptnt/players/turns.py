@@ -121,6 +121,34 @@ class Answer(NamedTuple):
     num_prompt_truncations: int = 0
 
 
+_TEXT = (str, type(None))
+_ANSWER_KINDS: dict[str, tuple[type, ...]] = {
+    "thoughts": _TEXT,
+    "raw_output": _TEXT,
+    "errors": (tuple, list),
+    "usage": (Usage,),
+    "latency_ms": (int, type(None)),
+    "input_messages": (tuple, list, type(None)),
+    "new_messages": (tuple, list, type(None)),
+    "num_prompt_truncations": (int,),
+}
+
+
+def answer_fault(answer: Any) -> str:
+    """What makes ``answer`` something that no game can go on with; empty if nothing does.
+
+    Its output is not minded: one that cannot be read costs the turn alone (:func:`read_output`).
+    """
+    if not isinstance(answer, Answer):
+        return f"a player must return an Answer, found {type(answer).__name__}"
+    for name, kinds in _ANSWER_KINDS.items():
+        if not isinstance(value := getattr(answer, name), kinds):
+            return f"{name} of an Answer must be {' or '.join(kind.__name__ for kind in kinds)}, found {value!r:.80}"
+    if answer.latency_ms is not None and answer.latency_ms < 0:
+        return f"latency_ms of an Answer must not be negative, found {answer.latency_ms}"
+    return ""
+
+
 class AnswerError(Exception):
     """A player has no answer, for reasons that a game survives: the turn is lost.
 
