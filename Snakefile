@@ -8,9 +8,11 @@ include: "rules/specs.smk"
 include: "rules/robots.smk"
 include: "rules/train.smk"
 include: "rules/simulate.smk"
+include: "rules/time.smk"
 include: "rules/evidence.smk"
 include: "rules/boards.smk"
 include: "rules/gptnt.smk"
+include: "rules/speedrun.smk"
 
 
 rule all:

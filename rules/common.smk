@@ -109,6 +109,37 @@ def checkpoints_of(wildcards):
     return ancient(row_of(wildcards).checkpoints(shard_of(wildcards).seeds))
 
 
+def timed_rows(wildcards):
+    """The rows that are timed in turns with one another: those of one board."""
+    return [ROWS[f"{wildcards.board}/{name}"] for name in BOARDS[wildcards.board].rows]
+
+
+def timing_recipe_of(wildcards):
+    """Input function: the recipe of what a clock shows, of which every row of the board has a copy."""
+    return ancient(timed_rows(wildcards)[0].recipe_path("time"))
+
+
+def timed_records_of(wildcards):
+    """Input function: the records of all rows of a board; named by their recipes' digests, so time stamps say nothing.
+
+    Once measured, times rest on no file, so records that only they would need are not made for them.
+    """
+    rows = timed_rows(wildcards)
+    if Path(rows[0].product("time", "timing.json")).exists():
+        return []
+    return ancient([file for row in rows for file in row.products("simulate")])
+
+
+def timed_rows_of(wildcards):
+    """The row of each of these files."""
+    return [row.row for row in timed_rows(wildcards) for _ in row.products("simulate")]
+
+
+def all_cores():
+    """As many threads as this run of Snakemake has; on a cluster the job has a node to itself instead."""
+    return workflow.cores or 1
+
+
 def rule_part(name):
     """A board or row as part of a rule's name; distinct ones stay distinct."""
     return re.sub(r"\W", lambda found: "_" if found[0] == "-" else "__", name)

@@ -37,6 +37,7 @@ for _row in (row for row in LAUNCH.rows if is_called_for(row.name)):
             evidence=ancient(_row.selections(_row.seeds)),
             checkpoints=ancient(_row.checkpoints(_row.seeds)),
             records=later(shard_files, _row),
+            timings=ancient(_row.timings),
             summary=ancient(_row.product("summary", "summary.json")),
         output:
             _row.staged,

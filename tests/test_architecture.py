@@ -25,7 +25,7 @@ FAMILY_MAY = {
 # Clients of language models, shared by families and built on the same small tools.
 SHARED = "llm"
 # Modules that run a family's commands may use the spine as the command line does.
-COMMAND_MODULES = {"rowproof.gptnt.commands"}
+COMMAND_MODULES = {"rowproof.gptnt.commands", "rowproof.speedrun.commands"}
 # Modules of commands and jobs: nothing is built on them.
 ENTRIES = {"rowproof.cli", "rowproof.generated", "rowproof.jobs", "rowproof.reproduce", "rowproof.why"}
 # The modules outside rowproof.evidence that may use it.

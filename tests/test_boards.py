@@ -100,7 +100,7 @@ REFUSALS = [
     (PLAN, "  root_seed: 0", "  root_seed: .inf", "grid.root_seed", "valid integer, found '.inf'"),
     (PLAN, "episodes_per_partner: 50", "episodes_per_partner: 0", "grid.episodes_per_partner", "or equal to 1"),
     (PLAN, "episodes_per_partner: 50", "episodes_per_partner: 1e2", "grid.episodes_per_partner", "valid integer"),
-    (PLAN, "initial_state: seed*1000+episode", "initial_state: seed", "grid.initial_state", "'episode'"),
+    (PLAN, "initial_state: seed*1000+episode", "initial_state: start", "grid.initial_state", "'episode'"),
     (PLAN, "presenter_mismatch_30", "presenter_mismatch_31", "grid.partners.0", "must be a public member of"),
     (PLAN, "presenter_mismatch_30", "presenter_matched", "grid.partners.0", "must be a public member of"),
     (PLAN, "presenter_mismatch_30", "presenter_mismatch_45", "grid.partners", "distinct"),

@@ -413,8 +413,8 @@ def test_outcome_comparison_forgives_digits_alone(pair, change, match):
 
 
 def test_an_unknown_tier_is_refused(pair):
-    change_bundle(pair[0], lambda document: document.update(tier="statistical"))
-    with pytest.raises(RowproofError, match="no comparison is defined for tier 'statistical'"):
+    change_bundle(pair[0], lambda document: document.update(tier="approximate"))
+    with pytest.raises(RowproofError, match="no comparison is defined for tier 'approximate'"):
         compare(ROW, *pair)
 
 

@@ -64,7 +64,7 @@ class Grid(Strict):
     partners: list[Identifier] = Field(min_length=1, description="members of the partner set, in roster order")
     episodes_per_partner: Annotated[int, Field(ge=1, le=100_000)]
     root_seed: Seed = Field(description="root of the ego's random streams")
-    initial_state: Literal["seed*1000+episode", "episode", "mission"] = Field(
+    initial_state: Literal["seed*1000+episode", "episode", "mission", "seed"] = Field(
         description="how an episode's start state is numbered; equal numbers start equally for every partner and row"
     )
 
@@ -220,6 +220,10 @@ class BoardSetup:
         """All plain data that determines the episodes of ``row`` (the ``setup`` of its recipes)."""
         return row_setup(self.plan, row, self.partner_set, self.engine)
 
+    def board_setup(self) -> dict[str, Any]:
+        """All plain data that determines what the rows do in turns."""
+        return board_setup(self.plan, self.engine)
+
     def training_setup(self, row: str) -> dict[str, Any]:
         """All plain data that determines the trainings of a learned row, but for their seeds."""
         return training_setup(self.plan, row, self.trainings[row], self.engine)
@@ -241,6 +245,16 @@ def row_setup(plan: Plan, row: str, partner_set: PartnerSet, engine: Engine) -> 
         "partner_set": partner_set.label,
         "members": [dict(PAIR)] if plan.rows[row].pair else partner_set.seats(plan.partners_of(row)),
         "cell": engine.cell_model.model_validate(plan.cell_of(row)).model_dump(),
+    }
+
+
+def board_setup(plan: Plan, engine: Engine) -> dict[str, Any]:
+    """The setup of what all rows of a plan do in turns: their policies by row, in the order of the plan."""
+    return {
+        "task": plan.task,
+        "policies": {name: row.policy for name, row in plan.rows.items()},
+        "seeds": list(plan.grid.seeds),
+        "cell": engine.cell_model.model_validate(plan.cell).model_dump(),
     }
 
 

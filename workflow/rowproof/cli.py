@@ -91,7 +91,7 @@ def _reproduce(args: argparse.Namespace) -> int:
     rows = row_names(args.rows, known) or config.quick_rows
     if not rows:
         raise RowproofError("rows must be named, since quick_rows of config/config.yaml is empty: rowproof list rows")
-    return 0 if reproduce(root, root / "results", rows, args.cores, args.keep, print, args.retrain) else 1
+    return 0 if reproduce(root, root / "results", rows, args.cores, args.keep, print, args.retrain, args.retime) else 1
 
 
 def _leaderboard(args: argparse.Namespace) -> int:
@@ -198,6 +198,11 @@ def parser() -> argparse.ArgumentParser:
         "--retrain",
         action="store_true",
         help="train learned rows again; by default their bundles' checkpoints are evaluated again",
+    )
+    sub.add_argument(
+        "--retime",
+        action="store_true",
+        help="time timed rows again, with all rows of their boards; by default their bundles' times are taken",
     )
     sub.set_defaults(run=_reproduce)
 

@@ -9,7 +9,7 @@ from pydantic import BaseModel
 
 FAMILIES = ("rowproof.chamber.family", "rowproof.gptnt.family", "rowproof.speedrun.family")
 # They offer LISTS as well: by name, what `rowproof list` shows of the family.
-COMMANDS = ("rowproof.gptnt.arguments",)
+COMMANDS = ("rowproof.gptnt.arguments", "rowproof.speedrun.arguments")
 """Modules that offer ``add_commands(subparsers)``, the commands of a family; they import nothing that takes time."""
 
 
@@ -25,7 +25,8 @@ class Engine:
         simulate_module: offers ``simulate(setup, specs) -> Iterator[dict]`` (one record per spec, in order, each
             depending on its own spec alone; for learned policies a third argument gives the checkpoint of each seed as
             ``(uri, bytes)``) and ``check_record(setup, spec, record) -> list[str]`` (what is wrong
-            with a record as far as that can be told without running it).
+            with a record as far as that can be told without running it). For boards of the tier ``statistical`` also
+            ``difference(record, rebuilt) -> str | None``, how a rebuilt record differs by more than it may.
         replays: whether episodes are so cheap and exact that verification simply runs all of them again.
         learned_policies: those of ``policies`` that are trained, each with what its training and its row must say:
             ``algorithm`` and ``blind`` of the training, ``pair`` of the row. The entries below are theirs.
@@ -38,8 +39,17 @@ class Engine:
             judged before any evaluation; ``check_episodes(setup, episodes) -> list[str]``, what is wrong with such
             episodes as far as that can be told without running them; and ``check_checkpoint(setup, uri, data)``,
             which raises if a file is not a checkpoint that the row can play.
+        timing_module: for tasks whose rows are also timed: all rows of a board in turns, on a machine that does nothing
+            else meanwhile. Offers ``measure(setup, records, report) -> dict``, plain data that every row keeps as
+            ``timing.json`` beside its evidence, since no rebuild can repeat it. ``setup`` is a board's (see
+            :func:`rowproof.boards.board_setup`), ``records`` has the records of each row, and ``report`` takes a line
+            of progress. None for others.
+        programs: Python files that the simulation runs as programs of their own, relative to the project: no import
+            leads to them, and they count as code all the same.
         summary_module: offers ``summarise(records) -> dict``, the family's own figures of a row, which a summary holds
-            as ``family``; None when there are none.
+            as ``family``; None when there are none. Where rows are timed also ``timed(records, timing) -> dict``, what
+            follows from the times of a row, and ``check_timing(setup, records, timing) -> list[str]``, what is wrong
+            with them.
         page_module: offers what a board's page shows instead of the columns of the CHAMBER benchmark; see
             :mod:`rowproof.evidence.columns`.
         files: what the simulation reads beside its recipe, relative to the project; a rule fetches them. Their hashes
@@ -58,6 +68,8 @@ class Engine:
     training_model: type[BaseModel] | None = None
     training_module: str | None = None
     validation_module: str | None = None
+    timing_module: str | None = None
+    programs: tuple[str, ...] = ()
     summary_module: str | None = None
     page_module: str | None = None
     files: tuple[str, ...] = ()

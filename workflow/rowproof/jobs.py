@@ -21,7 +21,7 @@ from rowproof.errors import GateError, RecordError, RowproofError, StaleInputErr
 from rowproof.files import write_atomic
 from rowproof.hashing import sha256_hex
 from rowproof.launches import LAUNCH_VARIABLE, read_launch_file, wait_for
-from rowproof.layout import job_fields
+from rowproof.layout import encode_timing, job_fields
 from rowproof.records import check_fields, decode, digest, encode_document
 
 log = logging.getLogger("rowproof")
@@ -89,8 +89,8 @@ class Job:
         Raises:
             StaleInputError: a file of the code closure differs, or a pinned distribution has another version.
         """
-        producer = self.recipe.get("producer")
-        now = closure(self.root, scripts, [producer] if producer else [], HashCache(None)).code
+        producer, programs = self.recipe.get("producer"), self.recipe.get("programs", [])
+        now = closure(self.root, [*scripts, *programs], [producer] if producer else [], HashCache(None)).code
         if now != self.recipe["code"]:
             differing = sorted(
                 path for path in {*now, *self.recipe["code"]} if now.get(path) != self.recipe["code"].get(path)
@@ -216,6 +216,11 @@ def write_product(path: str, data: bytes, entries: list[dict[str, Any]] | None =
         document = {"sha256": sha256_hex(data), "jobs": entries}
         write_atomic(target.with_suffix(".job.json"), encode_document(document))
     write_atomic(target, data)
+
+
+def write_timing(path: str, timing: dict[str, Any], entries: list[dict[str, Any]]) -> None:
+    """Write what a clock showed as a product; see :func:`write_product`."""
+    write_product(path, encode_timing(timing), entries)
 
 
 def read_product(path: str) -> tuple[bytes, list[dict[str, Any]]]:

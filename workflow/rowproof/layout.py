@@ -7,13 +7,16 @@ from typing import Any
 
 from rowproof.errors import RecordError
 from rowproof.hashing import sha256_hex
-from rowproof.records import NULL, Kinds, check_fields, decode, digest, split_lines
+from rowproof.records import NULL, Kinds, check_fields, decode, digest, encode_document, split_lines
 
 BUNDLE_SCHEMA = "rowproof/bundle/1"
 PROVENANCE_SCHEMA = "rowproof/provenance/2"
 
 # Who made the bundle, when rebuilt, is another story than what it says; so provenance is outside the digests.
 PROVENANCE = "provenance.json"
+# Likewise what a clock showed, which no rebuild repeats.
+TIMING = "timing.json"
+UNLISTED = (PROVENANCE, TIMING)
 SUMS = "SHA256SUMS.txt"
 FIXED_FILES = (
     "REPRO.txt",
@@ -58,10 +61,13 @@ def learned_files(seed: int) -> tuple[str, str, str]:
     return f"training_seed{seed}.json", f"selection_seed{seed}.json", f"checkpoint_seed{seed}.safetensors"
 
 
-def bundle_files(seeds: Iterable[int], learned: bool = False) -> list[str]:
-    """Names of all files of a bundle, sorted by code point; ``learned`` for a row whose policy was trained."""
+def bundle_files(seeds: Iterable[int], learned: bool = False, timed: bool = False) -> list[str]:
+    """Names of all files of a bundle, sorted by code point.
+
+    ``learned`` for a row whose policy was trained, ``timed`` for one whose runs were also timed.
+    """
     own = [name for seed in seeds for name in (episode_file(seed), *(learned_files(seed) if learned else ()))]
-    return sorted([*FIXED_FILES, *own])
+    return sorted([*FIXED_FILES, *own, *([TIMING] if timed else [])])
 
 
 def render_sums(files: Mapping[str, bytes]) -> bytes:
@@ -90,6 +96,26 @@ def read_sums(data: bytes) -> dict[str, str]:
 def document_digest(document: Mapping[str, Any]) -> str:
     """Digest over a document without its own ``digest`` entry: tells an edited document from a written one."""
     return digest({key: value for key, value in document.items() if key != "digest"})
+
+
+def encode_timing(timing: Mapping[str, Any]) -> bytes:
+    """``timing.json``: what was measured, and the digest that tells when it was edited."""
+    return encode_document({**timing, "digest": document_digest(timing)})
+
+
+def read_timing(data: bytes) -> dict[str, Any]:
+    """What was measured, without the digest that guards it.
+
+    Raises:
+        RecordError: not as :func:`encode_timing` wrote it.
+    """
+    document = decode(data, TIMING)
+    if not isinstance(document, dict) or document.get("digest") != document_digest(document):
+        raise RecordError(f"{TIMING}: must be as it was written, found its digest does not fit")
+    timing = {key: value for key, value in document.items() if key != "digest"}
+    if encode_timing(timing) != data:
+        raise RecordError(f"{TIMING}: must be as it was written, found other bytes than canonical")
+    return timing
 
 
 def provenance_totals(jobs: Iterable[Mapping[str, Any]]) -> dict[str, Any]:

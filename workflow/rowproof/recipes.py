@@ -11,7 +11,7 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
@@ -28,12 +28,15 @@ from rowproof.launches import read_launch_file
 from rowproof.layout import (
     PROVENANCE,
     SUMS,
+    TIMING,
+    UNLISTED,
     bundle_files,
     document_digest,
     episode_file,
     learned_files,
     read_provenance,
     read_sums,
+    read_timing,
 )
 from rowproof.records import decode, digest, encode_document, encode_lines, split_lines
 
@@ -42,13 +45,16 @@ if TYPE_CHECKING:
     from rowproof.boards import BoardSetup, Config
 
 STAGES = ("specs", "simulate", "summary", "bundle")
-# Learned rows come out of two stages more.
+# Learned rows come out of two stages more, rows whose runs are timed out of one.
 LEARNED_STAGES = ("train", "select", *STAGES)
+TIMED_STAGES = ("specs", "simulate", "time", "summary", "bundle")
+EVERY_STAGE = ("train", "select", *TIMED_STAGES)
 SCRIPTS = {
     "train": "workflow/scripts/train.py",
     "select": "workflow/scripts/select_checkpoint.py",
     "specs": "workflow/scripts/specs.py",
     "simulate": "workflow/scripts/simulate.py",
+    "time": "workflow/scripts/time_runs.py",
     "summary": "workflow/scripts/summarise.py",
     "bundle": "workflow/scripts/assemble.py",
     "leaderboard": "workflow/scripts/leaderboard.py",
@@ -85,48 +91,85 @@ def read_pins(root: Path) -> dict[str, str]:
 
 def row_recipes(setup: "BoardSetup", row: str, root: Path, cache: HashCache, pins: dict[str, str]) -> dict[str, Any]:
     """The recipes of all stages of one row: stage -> recipe, in the order of the stages."""
+    board, statistics = setup.board, setup.plan.statistics
+    stages = STAGES
+    if row in setup.trainings:
+        stages = LEARNED_STAGES
+    elif setup.engine.timing_module:
+        stages = TIMED_STAGES
+    recipes = _first_recipes(setup, row, stages, root, cache, pins)
+    upstream = {"simulate": digest(recipes["simulate"])}
+    if "time" in stages:
+        recipes["time"] = _timing_recipe(setup, root, cache, pins)
+        upstream = {"time": digest(recipes["time"])}
+    summary: dict[str, Any] = {"statistics": statistics.model_dump(), "partners": setup.plan.partners_of(row)}
+    if setup.engine.summary_module:
+        summary["producer"] = setup.engine.summary_module
+    recipes["summary"] = _recipe("summary", summary, upstream, root, cache, pins)
+    last = {"board": board.board, "row": row, "engine": board.engine, "tier": board.tier}
+    recipes["bundle"] = _recipe("bundle", last, {"summary": digest(recipes["summary"])}, root, cache, pins)
+    return recipes
+
+
+def _first_recipes(
+    setup: "BoardSetup", row: str, stages: Iterable[str], root: Path, cache: HashCache, pins: dict[str, str]
+) -> dict[str, Any]:
+    """The recipes of the stages up to the records."""
     data = setup.row_setup(row)
-    board = setup.board
     plan = {"path": setup.plan_path, "blob": git.blob_id(setup.plan_bytes)}
     own: dict[str, dict[str, Any]] = {
         # Of everything that is preregistered, episodes come last: another plan, be it by a comment, asks for new ones.
         "specs": {"plan": plan, "producer": setup.engine.specs_module, "setup": data},
-        "simulate": {"producer": setup.engine.simulate_module, "setup": data},
-        "summary": {
-            "statistics": setup.plan.statistics.model_dump(),
-            "partners": setup.plan.partners_of(row),
-            **({"producer": setup.engine.summary_module} if setup.engine.summary_module else {}),
-        },
-        "bundle": {
-            "board": board.board,
-            "row": row,
-            "engine": board.engine,
-            "tier": board.tier,
-        },
+        "simulate": {"producer": setup.engine.simulate_module, "setup": data, **_programs(setup)},
     }
-    stages = STAGES
     if row in setup.trainings:
-        stages = LEARNED_STAGES
         own["train"] = {"producer": setup.engine.training_module, "setup": setup.training_setup(row)}
         own["select"] = {"producer": setup.engine.validation_module, "setup": setup.selection_setup(row)}
     recipes: dict[str, Any] = {}
     upstream: dict[str, str] = {}
-    for stage in stages:
-        producer = own[stage].get("producer")
-        code = cache.closures.get((root, stage, producer))
-        if code is None:
-            code = closure(root, [SCRIPTS[stage]], [producer] if producer else [], cache)
-            cache.closures[root, stage, producer] = code
-        recipe = {
-            "stage": stage,
-            **own[stage],
-            "code": code.code,
-            "pins": {name: pins.get(name, "unpinned") for name in NUMERIC if name in code.packages},
-            "upstream": dict(upstream),
-        }
-        recipes[stage] = recipe
-        upstream = {stage: digest(recipe)}
+    for stage in (stage for stage in stages if stage in own):
+        recipes[stage] = _recipe(stage, own[stage], upstream, root, cache, pins)
+        upstream = {stage: digest(recipes[stage])}
     return recipes
+
+
+def _timing_recipe(setup: "BoardSetup", root: Path, cache: HashCache, pins: dict[str, str]) -> dict[str, Any]:
+    """The recipe of what the clock shows, the same for all rows of a board: they are timed in turns."""
+    board = setup.board.board
+    if (root, board) not in cache.timings:
+        upstream = {
+            row: digest(_first_recipes(setup, row, TIMED_STAGES, root, cache, pins)["simulate"])
+            for row in setup.board.rows
+        }
+        own = {"producer": setup.engine.timing_module, "setup": setup.board_setup(), **_programs(setup)}
+        cache.timings[root, board] = _recipe("time", own, upstream, root, cache, pins)
+    return cache.timings[root, board]
+
+
+def _programs(setup: "BoardSetup") -> dict[str, list[str]]:
+    return {"programs": list(setup.engine.programs)} if setup.engine.programs else {}
+
+
+def _recipe(
+    stage: str,
+    own: Mapping[str, Any],
+    upstream: Mapping[str, str],
+    root: Path,
+    cache: HashCache,
+    pins: Mapping[str, str],
+) -> dict[str, Any]:
+    producer, scripts = own.get("producer"), (SCRIPTS[stage], *own.get("programs", ()))
+    code = cache.closures.get((root, scripts, producer))
+    if code is None:
+        code = closure(root, scripts, [producer] if producer else [], cache)
+        cache.closures[root, scripts, producer] = code
+    return {
+        "stage": stage,
+        **own,
+        "code": code.code,
+        "pins": {name: pins.get(name, "unpinned") for name in NUMERIC if name in code.packages},
+        "upstream": dict(upstream),
+    }
 
 
 def stage_keys(recipes: dict[str, Any]) -> dict[str, str]:
@@ -200,7 +243,9 @@ class RowPlan:
         What a modified checkout makes lies apart, so that a clean build never takes it over.
         """
         suffix = "-dirty" if stage in self.dirty_stages else ""
-        return f"work/rows/{self.name}/{stage}-{self.keys[stage][:KEY_DIGITS]}{suffix}/{file}"
+        # What the rows of a board do in turns belongs to none of them.
+        owner = f"{self.board}/_rows" if stage == "time" else self.name
+        return f"work/rows/{owner}/{stage}-{self.keys[stage][:KEY_DIGITS]}{suffix}/{file}"
 
     def products(self, stage: str) -> list[str]:
         """All products of a stage before the last."""
@@ -210,12 +255,19 @@ class RowPlan:
             return [*self.selections(self.seeds), *self.checkpoints(self.seeds)]
         if stage == "simulate":
             return [self.product(stage, f"{shard}.jsonl") for shard in self.shards]
+        if stage == "time":
+            return self.timings
         return [self.product(stage, {"specs": "specs.jsonl", "summary": "summary.json"}[stage])]
 
     @property
     def learned(self) -> bool:
         """Whether the row's policy is trained."""
         return "train" in self.keys
+
+    @property
+    def timings(self) -> list[str]:
+        """What a clock showed of the row's runs; none for rows that are not timed."""
+        return [self.product("time", TIMING)] if "time" in self.keys else []
 
     @property
     def trainings(self) -> list[str]:
@@ -241,7 +293,12 @@ class RowPlan:
     @property
     def bundle(self) -> list[str]:
         """All files of the bundle, relative to the working directory."""
-        return [f"results/{self.name}/{file}" for file in bundle_files(self.seeds, self.learned)]
+        return [f"results/{self.name}/{file}" for file in self.bundle_files]
+
+    @property
+    def bundle_files(self) -> list[str]:
+        """The names of these files."""
+        return bundle_files(self.seeds, self.learned, bool(self.timings))
 
 
 @dataclass(frozen=True)
@@ -321,6 +378,12 @@ def read_recorded(folder: Path, expected: list[str], cache: HashCache) -> Record
                 found.problems.append(f"{PROVENANCE} belongs to another bundle")
         except (OSError, RecordError):
             found.problems.append(f"{PROVENANCE} is damaged")
+    if TIMING in present and TIMING in expected:
+        try:
+            read_timing((folder / TIMING).read_bytes())
+            found.good.add(TIMING)
+        except (OSError, RecordError):
+            found.problems.append(f"{TIMING} is damaged")
     try:
         sums = read_sums((folder / SUMS).read_bytes())
     except (OSError, RecordError):
@@ -334,7 +397,7 @@ def read_recorded(folder: Path, expected: list[str], cache: HashCache) -> Record
             found.problems.append(f"{name} does not belong to the bundle: move it away")
     if not sums:
         return found
-    for name in sorted(set(expected) & set(present) - {SUMS, PROVENANCE}):
+    for name in sorted(set(expected) & set(present) - {SUMS, *UNLISTED}):
         path = folder / name
         try:
             # A link would let content outside the bundle change unseen.
@@ -345,12 +408,12 @@ def read_recorded(folder: Path, expected: list[str], cache: HashCache) -> Record
             found.good.add(name)
         else:
             found.problems.append(f"{name} differs from its hash in {SUMS}")
-    if set(sums) != set(expected) - {SUMS, PROVENANCE}:
+    if set(sums) != set(expected) - {SUMS, *UNLISTED}:
         found.problems.append(f"{SUMS} lists other files than the bundle must have")
     if "recipe.json" in found.good:
         try:
             recipes = decode((folder / "recipe.json").read_bytes(), "recipe.json")
-            if tuple(recipes) not in (STAGES, LEARNED_STAGES) or not all(
+            if tuple(recipes) not in (STAGES, LEARNED_STAGES, TIMED_STAGES) or not all(
                 isinstance(recipe, dict) and isinstance(recipe.get("code"), dict) for recipe in recipes.values()
             ):
                 raise ValueError
@@ -394,7 +457,7 @@ def compare_recipes(before: dict[str, Any], after: dict[str, Any]) -> list[Chang
     """The items that differ, each named once at the first stage that it enters."""
     changes: list[Change] = []
     named: set[tuple[str, str]] = set()
-    for stage in LEARNED_STAGES:
+    for stage in EVERY_STAGE:
         old, new = dict(_leaves(before.get(stage, {}))), dict(_leaves(after.get(stage, {})))
         # Code paths hold dots, so they are compared as whole keys.
         old_code, new_code = before.get(stage, {}).get("code", {}), after.get(stage, {}).get("code", {})
@@ -460,7 +523,8 @@ def row_status(
     folder = workdir / "results" / name
     if not folder.is_dir() or not any(folder.iterdir()):
         return RowStatus(name, recipes, "missing", Recorded())
-    recorded = read_recorded(folder, bundle_files(setup.plan.grid.seeds, row in setup.trainings), cache)
+    expected = bundle_files(setup.plan.grid.seeds, row in setup.trainings, bool(setup.engine.timing_module))
+    recorded = read_recorded(folder, expected, cache)
     if recorded.recipes is not None and recorded.keys != stage_keys(recipes):
         return RowStatus(name, recipes, "stale", recorded)
     if recorded.problems:
@@ -566,8 +630,9 @@ def _adopt(plan: RowPlan, folder: Path, status: RowStatus, workdir: Path) -> Non
     if recorded.provenance is None or recorded.provenance["dirty"]:
         return
     take = _Taker(recorded.provenance["jobs"])
-    # A restored bundle keeps its provenance, if it comes out as the same bundle.
-    write_atomic(workdir / plan.product("bundle", PROVENANCE), (folder / PROVENANCE).read_bytes())
+    # A restored bundle keeps its provenance, if it comes out as the same bundle and its runs are not timed again.
+    if not plan.timings or TIMING in recorded.good:
+        write_atomic(workdir / plan.product("bundle", PROVENANCE), (folder / PROVENANCE).read_bytes())
     same_players = set(plan.seeds)
     if plan.learned:
         if recorded.keys.get("select") != plan.keys["select"]:
@@ -581,6 +646,7 @@ def _adopt(plan: RowPlan, folder: Path, status: RowStatus, workdir: Path) -> Non
         recipe = status.recipes["specs"]
         specs = importlib.import_module(recipe["producer"]).specs(recipe["setup"])
         take(specs_path, encode_lines(specs), "specs", None)
+    _adopt_timing(plan, folder, recorded, workdir, take)
     summary_path = workdir / plan.product("summary", "summary.json")
     same = recorded.keys["summary"] == plan.keys["summary"]
     if same and "bundle.json" in recorded.good and not summary_path.exists():
@@ -600,6 +666,14 @@ def _adopt(plan: RowPlan, folder: Path, status: RowStatus, workdir: Path) -> Non
                 if shard.holds(record["seed"], record["metadata"].get("member", "")):
                     lines.append(line + b"\n")
         take(path, b"".join(lines), "simulate", shard.name)
+
+
+def _adopt_timing(plan: RowPlan, folder: Path, recorded: Recorded, workdir: Path, take: _Taker) -> None:
+    """Take what a clock showed of a timed row, if it is what the current recipe asks for."""
+    for timing in plan.timings:
+        same = recorded.keys.get("time") == plan.keys["time"] and TIMING in recorded.good
+        if same and not (workdir / timing).exists():
+            take(workdir / timing, (folder / TIMING).read_bytes(), "time", None)
 
 
 def _adopt_learned(
@@ -629,10 +703,12 @@ def _adopt_learned(
     return selection_path.read_bytes() == selection
 
 
-def adopt_checkpoints(root: Path, results: Path, workdir: Path, names: Iterable[str]) -> None:
-    """Prepare ``workdir`` so that learned rows among ``names`` are built from the checkpoints of their bundles.
+def adopt_costly(
+    root: Path, results: Path, workdir: Path, names: Iterable[str], checkpoints: bool = True, times: bool = True
+) -> None:
+    """Prepare ``workdir`` so that rows are built from the ``checkpoints`` and ``times`` that their bundles carry.
 
-    Of bundles that are damaged, or whose trainings or selections have another recipe by now, nothing is taken.
+    Of bundles that are damaged, or whose trainings, selections or timings have another recipe by now, nothing is taken.
     """
     from rowproof.boards import load_config
 
@@ -642,10 +718,14 @@ def adopt_checkpoints(root: Path, results: Path, workdir: Path, names: Iterable[
     for plan in (launch.row(name) for name in names):
         status = row_status(setups[plan.board], plan.row, root, results.parent, cache, pins, launch.dirty)
         recorded, folder = status.recorded, results / plan.name
-        same = recorded.keys.get("select") == plan.keys.get("select")
-        if plan.learned and same and recorded.provenance is not None and not recorded.provenance["dirty"]:
+        if recorded.provenance is None or recorded.provenance["dirty"]:
+            continue
+        take = _Taker(recorded.provenance["jobs"])
+        if checkpoints and plan.learned and recorded.keys.get("select") == plan.keys["select"]:
             for seed in plan.seeds:
-                _adopt_learned(plan, seed, folder, recorded, workdir, _Taker(recorded.provenance["jobs"]))
+                _adopt_learned(plan, seed, folder, recorded, workdir, take)
+        if times:
+            _adopt_timing(plan, folder, recorded, workdir, take)
 
 
 def _drop_unselectable(plan: RowPlan, workdir: Path) -> None:
@@ -672,7 +752,7 @@ def _drop_damaged(staged: Path, plan: RowPlan, cache: HashCache) -> None:
     if staged.is_symlink() or (staged.exists() and not staged.is_dir()):
         # No folder could take its place.
         staged.unlink()
-    elif staged.is_dir() and read_recorded(staged, bundle_files(plan.seeds, plan.learned), cache).problems:
+    elif staged.is_dir() and read_recorded(staged, plan.bundle_files, cache).problems:
         shutil.rmtree(staged)
 
 
@@ -748,10 +828,7 @@ def _prepare_row(
         _settle(recipe_paths.values())
         outputs = (workdir / file for file in plan.bundle)
         signal = workdir / plan.signal_path
-        superseded = (
-            _still_superseded(signal, folder, bundle_files(plan.seeds, plan.learned), cache)
-            | status.recorded.superseded
-        )
+        superseded = _still_superseded(signal, folder, plan.bundle_files, cache) | status.recorded.superseded
         _signal(signal, plan.keys["bundle"], plan.state, outputs, plan.reasons, superseded)
         if plan.state != "current":
             staged = workdir / plan.product("bundle", "staged")
@@ -760,6 +837,9 @@ def _prepare_row(
                 _settle(_files(each))
             _adopt(plan, folder, status, workdir)
             _drop_unselectable(plan, workdir)
+        elif plan.timings and status.recorded.provenance is not None:
+            # Another row of the board may have lost its copy of what was measured for all.
+            _adopt_timing(plan, folder, status.recorded, workdir, _Taker(status.recorded.provenance["jobs"]))
     return plan
 
 
@@ -780,6 +860,10 @@ def _board_reason(folder: Path, key: str, rows: list[RowPlan], foreign: list[Row
         # What the rows hold is not part of the key, since it is unknown until they are built.
         rendered = {row["row"]: row["row_digest"] for row in recorded["rows"]}
         changed = [row.row for row in rows if rendered.get(row.row) != cache.sha256(folder / row.row / "bundle.json")]
+        measured = {row["row"]: row["timing_sha256"] for row in recorded["rows"] if "timing_sha256" in row}
+        changed += [
+            row.row for row in rows if row.timings and measured.get(row.row) != cache.sha256(folder / row.row / TIMING)
+        ]
         if foreign:
             shown = decode((folder / ADMISSION_FILES[0]).read_bytes(), ADMISSION_FILES[0])["row_digests"]
             results = folder.parents[rows[0].board.count("/")]

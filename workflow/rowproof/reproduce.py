@@ -3,14 +3,16 @@
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from rowproof.errors import RecordError, RowproofError
-from rowproof.layout import PROVENANCE
-from rowproof.recipes import adopt_checkpoints
+from rowproof.families import engines
+from rowproof.layout import UNLISTED
+from rowproof.recipes import adopt_costly
 from rowproof.records import decode, encode_line, split_lines
 
 
@@ -97,7 +99,8 @@ def compare(row: str, committed: Path, rebuilt: Path) -> Comparison:
     """Compare two bundles of one row by the tier that the committed one states.
 
     ``exact``: every identity file byte for byte. ``outcome``: the success of every episode, and the summary apart
-    from the stress figures, which carry the digits of a physics engine.
+    from the stress figures, which carry the digits of a physics engine. ``statistical``: every record as near to the
+    committed one as the row's engine demands. What a clock showed is compared by no tier.
 
     Raises:
         RowproofError: there is no committed bundle, or its tier has no rule here.
@@ -107,7 +110,7 @@ def compare(row: str, committed: Path, rebuilt: Path) -> Comparison:
         raise RowproofError(f"{row}: must have a committed bundle to compare with, found none in {committed}")
     document = _object((committed / "bundle.json").read_bytes(), f"{row}/bundle.json")
     tier = document.get("tier")
-    names = sorted({path.name for folder in (committed, rebuilt) for path in folder.iterdir()} - {PROVENANCE})
+    names = sorted({path.name for folder in (committed, rebuilt) for path in folder.iterdir()} - {*UNLISTED})
     if tier == "exact":
         # The manifest follows from the other files, so it is compared last.
         for name in sorted(names, key=lambda n: (n in ("bundle.json", "SHA256SUMS.txt"), n)):
@@ -119,27 +122,53 @@ def compare(row: str, committed: Path, rebuilt: Path) -> Comparison:
         return Comparison(row, tier, True, f"{len(names)} of {len(names)} identity files identical")
     if tier == "outcome":
         fresh = _object((rebuilt / "bundle.json").read_bytes(), f"{row}/bundle.json")
-        total = 0
-        for name in (n for n in names if n.endswith(".jsonl")):
-            if not ((committed / name).is_file() and (rebuilt / name).is_file()):
-                where = "committed" if (committed / name).is_file() else "rebuilt"
-                return Comparison(row, tier, False, f"{name}: only {where}")
-            old, new = (
-                [_object(line, name) for _, line in split_lines((folder / name).read_bytes(), name)]
-                for folder in (committed, rebuilt)
-            )
-            for number, (a, b) in enumerate(zip(old, new, strict=False), start=1):
-                total += 1
-                if a.get("success") is not b.get("success"):
-                    found = _field({"success": a.get("success")}, {"success": b.get("success")})
-                    return Comparison(row, tier, False, f"{name}: record {number}, {found}")
-            if len(old) != len(new):
-                return Comparison(row, tier, False, f"{name}: {len(old)} records committed, {len(new)} rebuilt")
+        total, found = _compare_records(names, committed, rebuilt, _same_success)
+        if found:
+            return Comparison(row, tier, False, found)
         old_summary, new_summary = (_without_stress(d) for d in (document, fresh))
         if encode_line(old_summary) != encode_line(new_summary):
             return Comparison(row, tier, False, f"bundle.json: summary, {_field(old_summary, new_summary)}")
         return Comparison(row, tier, True, f"{total} of {total} episodes agree in success; summary equal")
+    if tier == "statistical":
+        engine = engines().get(document.get("engine", ""))
+        difference = None if engine is None else getattr(import_module(engine.simulate_module), "difference", None)
+        if difference is None:
+            raise RowproofError(
+                f"{row}: engine {document.get('engine')!r} must say how near a record must come, found none"
+            )
+        total, found = _compare_records(names, committed, rebuilt, difference)
+        if found:
+            return Comparison(row, tier, False, found)
+        return Comparison(row, tier, True, f"{total} of {total} records as near as the tier demands")
     raise RowproofError(f"{row}: no comparison is defined for tier {tier!r}")
+
+
+def _same_success(old: Mapping[str, Any], new: Mapping[str, Any]) -> str | None:
+    if old.get("success") is new.get("success"):
+        return None
+    return _field({"success": old.get("success")}, {"success": new.get("success")})
+
+
+def _compare_records(
+    names: list[str], committed: Path, rebuilt: Path, difference: Callable[[Any, Any], str | None]
+) -> tuple[int, str | None]:
+    """The number of records compared, and the first that differs."""
+    total = 0
+    for name in (n for n in names if n.endswith(".jsonl")):
+        if not ((committed / name).is_file() and (rebuilt / name).is_file()):
+            return total, f"{name}: only {'committed' if (committed / name).is_file() else 'rebuilt'}"
+        old, new = (
+            [_object(line, name) for _, line in split_lines((folder / name).read_bytes(), name)]
+            for folder in (committed, rebuilt)
+        )
+        for number, (a, b) in enumerate(zip(old, new, strict=False), start=1):
+            total += 1
+            found = difference(a, b)
+            if found:
+                return total, f"{name}: record {number}, {found}"
+        if len(old) != len(new):
+            return total, f"{name}: {len(old)} records committed, {len(new)} rebuilt"
+    return total, None
 
 
 def published_agreement(root: Path, row: str, rebuilt: Path, tier: str) -> list[str]:
@@ -185,6 +214,7 @@ def reproduce(
     keep: Path | None,
     write: Callable[[str], Any],
     retrain: bool = False,
+    retime: bool = False,
 ) -> bool:
     """Rebuild ``rows`` and report on each; returns whether all match the committed bundles.
 
@@ -196,6 +226,7 @@ def reproduce(
         keep: where to leave the rebuilt rows; None throws them away.
         write: receives the lines of the report.
         retrain: train learned rows again, instead of evaluating the checkpoints that their bundles carry.
+        retime: time timed rows again, with all others of their board, instead of taking the times of their bundles.
     """
     with tempfile.TemporaryDirectory(prefix="rowproof-") as temporary:
         workdir = keep or Path(temporary)
@@ -205,9 +236,7 @@ def reproduce(
         if missing:
             raise RowproofError(f"{', '.join(missing)}: must have a committed bundle to compare with, found none")
         workdir.mkdir(parents=True, exist_ok=True)
-        learned = [row for row in rows if any((results / row).glob("checkpoint_seed*"))]
-        if learned and not retrain:
-            adopt_checkpoints(root, results, workdir, learned)
+        adopt_costly(root, results, workdir, rows, checkpoints=not retrain, times=not retime)
         rebuild(root, [f"results/{row}" for row in rows], workdir, cores, write)
         good = True
         for row in rows:

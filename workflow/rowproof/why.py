@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rowproof.recipes import STAGES, Change, RowStatus, all_statuses
+from rowproof.layout import TIMING
+from rowproof.recipes import Change, RowStatus, all_statuses
 
 LEARNED_PREFIXES = ("training_seed", "selection_seed", "checkpoint_seed")
 
@@ -32,7 +33,9 @@ def rebuild_cost(status: RowStatus) -> Cost:
         # What the hashes vouch for is taken over: only damaged trainings and damaged records come again.
         untrained = any(problem.startswith(LEARNED_PREFIXES) for problem in recorded.problems)
         lost = any(problem.startswith("episodes_seed") for problem in recorded.problems)
-        stages = every if untrained else STAGES if lost else ("summary", "bundle")
+        untimed = any(problem.startswith(TIMING) for problem in recorded.problems)
+        first = every[0] if untrained else "specs" if lost else "time" if untimed else "summary"
+        stages = every[every.index(first) :]
     elif status.changes:
         stages = every[min(every.index(change.stage) for change in status.changes if change.stage in every) :]
     jobs = (recorded.provenance or {}).get("jobs")

@@ -8,7 +8,7 @@ from rowproof.evidence.bundle import build, build_provenance, kept_provenance, s
 from rowproof.evidence.verify import require_verified
 from rowproof.files import write_atomic
 from rowproof.jobs import check_gate, job, log, read_product
-from rowproof.layout import PROVENANCE
+from rowproof.layout import PROVENANCE, TIMING
 from rowproof.records import decode, split_lines
 
 with job(snakemake, "workflow/scripts/assemble.py") as current:
@@ -32,17 +32,21 @@ with job(snakemake, "workflow/scripts/assemble.py") as current:
     for path in snakemake.input.records:
         shards[path], entries = read_product(path)
         jobs += [entry for entry in entries if entry not in jobs]
+    timings, timed_by = {}, []
+    for timing in snakemake.input.timings:
+        timings[TIMING], timed_by = read_product(timing)
+        jobs += timed_by
     summary, entries = read_product(snakemake.input.summary)
     jobs += entries
     plan = (current.root / planned["path"]).read_bytes()
     files = build(recipes, plan, split_episodes(shards, specs), decode(summary, "summary"), learned)
     staged = Path(snakemake.output[0]).parent
     provenance = build_provenance(files["bundle.json"], [*jobs, current.entry()])
-    files[PROVENANCE] = kept_provenance(staged.parent / PROVENANCE, files["bundle.json"]) or provenance
+    files[PROVENANCE] = kept_provenance(staged.parent / PROVENANCE, files["bundle.json"], timed_by) or provenance
     # Nothing stands under the final name before it is verified, not even when the process is killed.
     unverified = staged.with_name("unverified")
     shutil.rmtree(unverified, ignore_errors=True)
-    for name, data in files.items():
+    for name, data in (files | timings).items():
         write_atomic(unverified / name, data)
     require_verified(unverified, current.root)
     shutil.rmtree(staged, ignore_errors=True)

@@ -17,6 +17,7 @@ from rowproof.speedrun.referee.ladder import (
 
 RESOURCES = ROOT / "resources/speedrun"
 LADDER = read_ladder(RESOURCES)
+UNCHANGED = "N7"
 PATCHED = [name for name, rung in LADDER.items() if rung.base is not None]
 
 
@@ -28,15 +29,14 @@ def folder(tmp_path):
 
 def test_every_patch_is_a_rung():
     assert {path.stem for path in (RESOURCES / "patches").glob("*.diff")} == set(PATCHED)
-    assert sum(rung.expected == "pass" for rung in LADDER.values()) >= 7
-    assert sum(rung.expected in ("miss", "noop_patch") for rung in LADDER.values()) >= 4
+    assert {name[0] for name in LADDER} == {"R", "N"}
 
 
 @pytest.mark.parametrize("name", PATCHED)
 def test_every_patch_applies_exactly_and_is_in_canonical_form(name):
     base = read_script(RESOURCES, LADDER[name].base)
     applied = apply_patch(base, read_patch(RESOURCES, name), SCRIPT_NAME)
-    if LADDER[name].expected == "noop_patch":
+    if name == UNCHANGED:
         assert applied.failure is Outcome.NOOP_PATCH
         return
     assert applied.failure is None, applied.detail
@@ -98,7 +98,7 @@ def test_set_steps_refuses_what_has_none(folder, name):
         ("name: R2", "name: R1", "twice"),
         ("base: R7", "base: R9", "R9"),
         ("base: null", "base: R1", "R0"),
-        ("expected: miss", "expected: hope", "expected"),
+        ("title: Compile the model", "hint: Compile the model", "hint"),
     ],
 )
 def test_a_broken_ladder_is_refused(folder, old, new, message):

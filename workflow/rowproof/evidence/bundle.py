@@ -124,10 +124,10 @@ def build_provenance(bundle_json: bytes, jobs: list[dict[str, Any]]) -> bytes:
     return encode_document({**document, "digest": document_digest(document)})
 
 
-def kept_provenance(path: Path, bundle_json: bytes) -> bytes | None:
+def kept_provenance(path: Path, bundle_json: bytes, timed_by: list[dict[str, Any]]) -> bytes | None:
     """The provenance in ``path`` if it is that of this very bundle, which then is restored and not made anew.
 
-    A damaged one counts as none.
+    A damaged one counts as none, and so does one that does not tell of the jobs ``timed_by`` which timed the row.
     """
     if not path.is_file():
         return None
@@ -137,4 +137,4 @@ def kept_provenance(path: Path, bundle_json: bytes) -> bytes | None:
     except RecordError:
         return None
     same = document["row_digest"] == sha256_hex(bundle_json) and data == encode_document(document)
-    return data if same else None
+    return data if same and all(job in document["jobs"] for job in timed_by) else None

@@ -11,7 +11,7 @@ MISSING = "—"
 
 
 class Columns(Protocol):
-    """What a page module offers. A summary is that of a row, as its bundle holds it.
+    """What a page module offers. A row is one of a ``leaderboard.json``, ``summary`` in it that of its bundle.
 
     Attributes:
         HEADER: headings of the columns of the main table.
@@ -21,14 +21,14 @@ class Columns(Protocol):
     HEADER: tuple[str, ...]
     CSV_COLUMNS: tuple[str, ...]
 
-    def cells(self, summary: Mapping[str, Any]) -> list[str]:
+    def cells(self, row: Mapping[str, Any]) -> list[str]:
         """The cells of the main table, one for each heading."""
 
-    def values(self, summary: Mapping[str, Any]) -> list[Any]:
+    def values(self, row: Mapping[str, Any]) -> list[Any]:
         """The values of the CSV file, one for each name."""
 
     def notes(self, rows: Sequence[Mapping[str, Any]]) -> list[str]:
-        """Footnotes, each one line of Markdown; ``rows`` are those of a ``leaderboard.json``."""
+        """Footnotes, each one line of Markdown."""
 
     def sections(self, rows: Sequence[Mapping[str, Any]]) -> list[str]:
         """Further parts of the page in Markdown, each closed by a newline."""
@@ -43,18 +43,18 @@ class ChamberColumns:
         *("stress_episodes", "stress_p90_newton"),
     )
 
-    def cells(self, summary: Mapping[str, Any]) -> list[str]:
+    def cells(self, row: Mapping[str, Any]) -> list[str]:
         """See :class:`Columns`."""
-        published, stress = summary["published"], summary["stress"]
+        published, stress = row["summary"]["published"], row["summary"]["stress"]
         return [
             interval(published["success_iqm"], published["success_iqm_ci_leaderboard_stream"]),
             f"{published['success_mean']:.3f}",
             MISSING if stress is None else f"{stress['p90']:.1f}",
         ]
 
-    def values(self, summary: Mapping[str, Any]) -> list[Any]:
+    def values(self, row: Mapping[str, Any]) -> list[Any]:
         """See :class:`Columns`."""
-        published, stress = summary["published"], summary["stress"] or {"n": 0, "p90": None}
+        published, stress = row["summary"]["published"], row["summary"]["stress"] or {"n": 0, "p90": None}
         return [
             *(published["success_iqm"], *published["success_iqm_ci_leaderboard_stream"], published["success_mean"]),
             *(stress["n"], stress["p90"]),

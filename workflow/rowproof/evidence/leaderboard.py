@@ -7,6 +7,7 @@ running time enters, so a board rendered from rows that were rebuilt elsewhere i
 import csv
 import io
 from collections.abc import Iterable, Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,9 @@ from rowproof.evidence.facts import channel_summary, compare_with_facts, load_fa
 from rowproof.evidence.learned_page import FIGURE, draw_learning, learned_notes, read_learning, selection_table
 from rowproof.evidence.statistics import HIERARCHICAL_STREAM, partner_range
 from rowproof.evidence.verify import require_verified, verify_bundle
+from rowproof.families import engines
 from rowproof.hashing import sha256_hex
-from rowproof.layout import document_digest, episode_file, learned_files
+from rowproof.layout import TIMING, document_digest, episode_file, learned_files, read_timing
 from rowproof.records import decode, digest, encode_document, format_float, split_lines
 
 SCHEMA = "rowproof/leaderboard/2"
@@ -92,6 +94,7 @@ def render(
         seeds = entry["seed_schedule"]["seeds"]
         entry["learning"] = read_learning(folder / entry["row"], seeds) if is_learned else None
         entry["published"] = _against_published(entry, facts.get(entry["row"]), folder, board["tier"])
+        entry |= _timed(entry, folder)
     board_digest = digest([[entry["row"], entry["row_digest"]] for entry in rows])
     learned = [(entry["row"], entry["learning"]) for entry in rows if entry["learning"]]
     files = {
@@ -233,6 +236,22 @@ def _entry(row: str, listed: Mapping[str, Any], document: Mapping[str, Any], row
     }
 
 
+def _records(entry: Mapping[str, Any], folder: Path) -> list[dict[str, Any]]:
+    names = [episode_file(seed) for seed in entry["seed_schedule"]["seeds"]]
+    files = {name: (folder / entry["row"] / name).read_bytes() for name in names}
+    return [decode(line, name) for name, data in files.items() for _, line in split_lines(data, name)]
+
+
+def _timed(entry: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """What follows from the times of a row, apart from its evidence; nothing for rows that are not timed."""
+    engine = engines()[entry["engine"]]
+    if engine.timing_module is None or engine.summary_module is None:
+        return {}
+    data = (folder / entry["row"] / TIMING).read_bytes()
+    figures = import_module(engine.summary_module).timed(_records(entry, folder), read_timing(data))
+    return {"timing_sha256": sha256_hex(data), "timed": figures}
+
+
 # --- Published facts -------------------------------------------------------------------------------------------------
 
 
@@ -247,7 +266,7 @@ def _against_published(entry: Mapping[str, Any], facts: Any, folder: Path, tier:
     files = {name: (folder / entry["row"] / name).read_bytes() for name in names}
     pooled, own = facts["pooled"], entry["summary"]
     stress = pooled["force_peak_n"] if pooled["force_peak_n"]["n"] else None
-    records = [decode(line, name) for name, data in files.items() for _, line in split_lines(data, name)]
+    records = _records(entry, folder)
     if entry["learning"]:
         # Another training is another policy: episodes of equal number have nothing to agree on, distributions may.
         return {
@@ -313,7 +332,7 @@ def _csv(board: str, rows: Iterable[Mapping[str, Any]]) -> bytes:
         values = [
             *(board, entry["row"], entry["label"], entry["policy"]["name"], summary["published"]["n_episodes"]),
             *(summary["success_rate"], *summary["success_rate_ci"]),
-            *columns.values(summary),
+            *columns.values(entry),
             *(worst, worst_rate, best, best_rate),
             *(_joined(entry["seed_schedule"]["seeds"], " "), _joined(summary["flags"], " ")),
             *(entry["row_key"], entry["row_digest"]),
@@ -338,7 +357,7 @@ def _main_cells(entry: Mapping[str, Any], columns: Columns) -> list[str]:
         entry["row"],
         f"*{_plain(entry['label'])}*" if entry["label"] else "",
         interval(summary["success_rate"], summary["success_rate_ci"]),
-        *columns.cells(summary),
+        *columns.cells(entry),
         f"{worst_rate:.2f} ({worst}) … {best_rate:.2f} ({best})",
         _joined(entry["seed_schedule"]["seeds"], ", "),
         _joined(summary["flags"], ", ") or MISSING,

@@ -20,7 +20,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from rowproof import git
-from rowproof.boards import Board, Plan, row_setup, selection_setup, training_setup
+from rowproof.boards import Board, Plan, board_setup, row_setup, selection_setup, training_setup
 from rowproof.checkpoints import uri_of
 from rowproof.closure import Closure, HashCache, analyse, closure
 from rowproof.errors import RowproofError
@@ -36,15 +36,18 @@ from rowproof.layout import (
     FIXED_FILES,
     PROVENANCE,
     SUMS,
+    TIMING,
+    UNLISTED,
     bundle_files,
     episode_file,
     learned_files,
     read_provenance,
     read_sums,
+    read_timing,
     render_sums,
 )
 from rowproof.partners import PartnerSet
-from rowproof.recipes import LEARNED_STAGES, SCRIPTS, STAGES, read_pins
+from rowproof.recipes import LEARNED_STAGES, SCRIPTS, STAGES, TIMED_STAGES, read_pins
 from rowproof.records import (
     check_fields,
     decode,
@@ -81,16 +84,18 @@ BUNDLE_FIELDS = {
 }
 PLAN_FIELDS = {"path": (str,), "blob": (str,)}
 _PRODUCED = {"producer": (str,), "setup": (dict,)}
+_CODE = {"code": (dict,), "pins": (dict,), "upstream": (dict,)}
 _SUMMARY = {"statistics": (dict,), "partners": (list,)}
 # The recipe of a summary that holds figures of its family.
 FAMILY_SUMMARY = "summary with figures of the family"
 RECIPE_FIELDS = {
-    stage: {"stage": (str,), **own, "code": (dict,), "pins": (dict,), "upstream": (dict,)}
+    stage: {"stage": (str,), **own, **_CODE}
     for stage, own in {
         "train": _PRODUCED,
         "select": _PRODUCED,
         "specs": {"plan": (dict,), **_PRODUCED},
         "simulate": _PRODUCED,
+        "time": _PRODUCED,
         "summary": _SUMMARY,
         FAMILY_SUMMARY: {**_SUMMARY, "producer": (str,)},
         "bundle": {"board": (str,), "row": (str,), "engine": (str,), "tier": (str,)},
@@ -156,7 +161,12 @@ class _Checker:
     @property
     def stages(self) -> tuple[str, ...]:
         """The stages that the row must have."""
-        return LEARNED_STAGES if self.learned else STAGES
+        return LEARNED_STAGES if self.learned else TIMED_STAGES if self.timed else STAGES
+
+    @property
+    def timed(self) -> bool:
+        """Whether the row's runs are also timed."""
+        return self.engine is not None and self.engine.timing_module is not None
 
     def run(self) -> None:
         self._files()
@@ -216,15 +226,15 @@ class _Checker:
             expected = [n for n in self.files if n not in FIXED_FILES and n.startswith("episodes_seed")]
             self.table.add("files:set", False, must, f"no readable plan; found {sorted(expected)}")
             return
-        wanted = set(bundle_files(self.plan.grid.seeds, self.learned))
+        wanted = set(bundle_files(self.plan.grid.seeds, self.learned, self.timed))
         with self.table.guard("files:set", must):
             present = {path.name for path in self.folder.iterdir()}
             found = f"missing {sorted(wanted - present)}, unexpected {sorted(present - wanted)}"
             self.table.add("files:set", wanted == present, must, found)
 
     def _sums(self) -> None:
-        covered = {name: data for name, data in self.files.items() if name not in (SUMS, PROVENANCE)}
-        must = f"{SUMS} lists every file but itself and {PROVENANCE}, each once, sorted by name"
+        covered = {name: data for name, data in self.files.items() if name not in (SUMS, *UNLISTED)}
+        must = f"{SUMS} lists every file but itself, {' and '.join(UNLISTED)}, each once, sorted by name"
         with self.table.guard("sums:coverage", must):
             if SUMS not in self.files:
                 raise RowproofError(f"{SUMS} is missing")
@@ -247,7 +257,7 @@ class _Checker:
         document = self.documents.get("bundle.json", {})
         must = "the manifest lists every other identity file with its SHA-256"
         with self.table.guard("bundle:manifest", must):
-            outside = ("bundle.json", SUMS, PROVENANCE)
+            outside = ("bundle.json", SUMS, *UNLISTED)
             wanted = {n: sha256_hex(data) for n, data in sorted(self.files.items()) if n not in outside}
             stated = document.get("manifest", {})
             wrong = sorted({n for n in {*wanted, *stated} if wanted.get(n) != stated.get(n)})
@@ -271,7 +281,10 @@ class _Checker:
         with self.table.guard("recipe:schema", must):
             for stage in self.stages:
                 own = stage == "summary" and self.engine is not None and self.engine.summary_module is not None
-                check_fields(recipes[stage], RECIPE_FIELDS[FAMILY_SUMMARY if own else stage], f"recipe.json: {stage}")
+                fields = RECIPE_FIELDS[FAMILY_SUMMARY if own else stage]
+                if stage in ("simulate", "time") and self._programs():
+                    fields = {"stage": (str,), **_PRODUCED, "programs": (list,), **_CODE}
+                check_fields(recipes[stage], fields, f"recipe.json: {stage}")
             check_fields(recipes["specs"]["plan"], PLAN_FIELDS, "recipe.json: specs: plan")
             self.table.add("recipe:schema", True, must, f"{len(recipes)} stages")
         must = "recipe.json holds all stages in order, each with the keys of the one before it"
@@ -279,7 +292,11 @@ class _Checker:
             upstream: dict[str, str] = {}
             broken = [] if tuple(recipes) == self.stages else ["stages"]
             for stage in self.stages:
-                if recipes[stage]["stage"] != stage or recipes[stage]["upstream"] != upstream:
+                found = recipes[stage]["upstream"]
+                if stage == "time":
+                    # All rows of the board are timed in turns, so it rests on the records of each.
+                    found = {"simulate": found.get(document["row"])}
+                if recipes[stage]["stage"] != stage or found != upstream:
                     broken.append(stage)
                 upstream = {stage: digest(recipes[stage])}
             self.table.add("recipe:chain", not broken, must, f"broken at {broken}" if broken else "whole")
@@ -308,6 +325,10 @@ class _Checker:
                     {stage: recipes[stage]["producer"] for stage in self.stages if "producer" in recipes[stage]},
                     self._producers(),
                 ),
+                "programs": (
+                    [recipe["programs"] for recipe in recipes.values() if "programs" in recipe],
+                    self._programs(),
+                ),
             }
             differing = {key: values for key, values in stated.items() if any(v != values[0] for v in values)}
             self.table.add("plan:row", not differing, must, f"differing {differing}" if differing else f"blob {blob}")
@@ -320,8 +341,14 @@ class _Checker:
             return {}
         engine = self.engine
         learned = {"train": engine.training_module, "select": engine.validation_module} if self.learned else {}
-        summary = {"summary": engine.summary_module} if engine.summary_module else {}
-        return {**learned, "specs": engine.specs_module, "simulate": engine.simulate_module, **summary}
+        later = {"time": engine.timing_module, "summary": engine.summary_module}
+        later = {stage: module for stage, module in later.items() if module}
+        return {**learned, "specs": engine.specs_module, "simulate": engine.simulate_module, **later}
+
+    def _programs(self) -> list[list[str]]:
+        """The programs that the stages of the row start, for each stage that starts any."""
+        own = list(self.engine.programs) if self.engine is not None else []
+        return [own] * (1 + self.timed) if own else []
 
     def _learning(self) -> None:
         """What only learned rows have: trainings, selections, checkpoints."""
@@ -497,6 +524,8 @@ class _Checker:
                     wrong.append("setup of the selection")
                 # What the records must name; no part of the recipe, since it is known only after training.
                 self.setup["checkpoints"] = {seed: chosen["uri"] for seed, chosen in self.selected.items()}
+            if self.timed and not _same(board_setup(self.plan, self.engine), recipes["time"]["setup"]):
+                wrong.append("setup of the timing")
             summary = recipes["summary"]
             if not _same(summary["statistics"], self.plan.statistics.model_dump()):
                 wrong.append("statistics")
@@ -619,6 +648,17 @@ class _Checker:
             stated = self.documents["bundle.json"]["summary"]
             same = encode_document(fresh) == encode_document(stated)
             self.table.add("summary:exact", same, must, "equal" if same else _first_difference(stated, fresh))
+        if self.timed:
+            self._timing(records)
+
+    def _timing(self, records: list[dict[str, Any]]) -> None:
+        must = f"{TIMING} is as it was written, holds every run in the order of the protocol, and its figures follow"
+        with self.table.guard("timing:form", must):
+            assert self.engine is not None and self.engine.summary_module is not None
+            check_timing = import_module(self.engine.summary_module).check_timing
+            setup, data = self.documents["recipe.json"]["time"]["setup"], self.files[TIMING]
+            problems = check_timing(setup, records, read_timing(data))
+            self.table.add("timing:form", not problems, must, "; ".join(problems[:5]) or sha256_hex(data))
 
     def _players(self) -> tuple[dict[int, tuple[str, bytes]], ...]:
         """The further argument that a simulation with learned policies takes."""
@@ -629,8 +669,8 @@ class _Checker:
     def _same_code(self, stage: str) -> bool:
         """Whether the code that this process runs is the one that the recipe names for ``stage``."""
         recipe = self.documents["recipe.json"][stage]
-        producer = recipe.get("producer")
-        here = closure(PACKAGE_ROOT, [SCRIPTS[stage]], [producer] if producer else [], _SOURCES).code
+        producer, scripts = recipe.get("producer"), [SCRIPTS[stage], *recipe.get("programs", [])]
+        here = closure(PACKAGE_ROOT, scripts, [producer] if producer else [], _SOURCES).code
         return here == recipe["code"]
 
     def _jobs(self) -> list[dict[str, Any]]:
@@ -685,7 +725,7 @@ class _Checker:
                 self.table.add("history:plan", None, must, f"commits not in this clone: {missing or 'none recorded'}")
             else:
                 # A later plan asks for other episodes, not for other trainings.
-                evaluated = {job["commit"] for job in self._jobs() if job["stage"] in STAGES}
+                evaluated = {job["commit"] for job in self._jobs() if job["stage"] in TIMED_STAGES}
                 commits = sorted(evaluated) or commits
                 plan = self.documents["bundle.json"]["plan"]
                 blob = git.blob_id(self.files["plan.yaml"])
@@ -704,7 +744,7 @@ class _Checker:
             recipes = self.documents["recipe.json"]
             for stage, commit in sorted({(job["stage"], job["commit"]) for job in self._jobs()}):
                 recipe = recipes[stage]
-                reached = _closure_at(root, commit, stage, recipe.get("producer")).code
+                reached = _closure_of(root, commit, recipe).code
                 # A later rowproof may follow imports less far; what is named beyond must exist all the same.
                 wrong |= {f"{path} at {commit[:12]}" for path in reached if path not in recipe["code"]}
                 for path, expected in recipe["code"].items():
@@ -716,7 +756,7 @@ class _Checker:
             wrong = set()
             recipes = self.documents["recipe.json"]
             for stage, commit in sorted({(job["stage"], job["commit"]) for job in self._jobs()}):
-                reached = _closure_at(root, commit, stage, recipes[stage].get("producer"))
+                reached = _closure_of(root, commit, recipes[stage])
                 numeric = _literal_at(root, commit, "workflow/rowproof/recipes.py", "NUMERIC")
                 locked = _pins_at(root, commit)
                 pins = {name: locked.get(name, "unpinned") for name in numeric if name in reached.packages}
@@ -741,8 +781,12 @@ def _code_digest(root: Path, commit: str, path: str) -> str | None:
     return None if data is None else analyse(data, "", False, path).digest
 
 
+def _closure_of(root: Path, commit: str, recipe: Mapping[str, Any]) -> Closure:
+    return _closure_at(root, commit, recipe["stage"], recipe.get("producer"), tuple(recipe.get("programs", ())))
+
+
 @lru_cache(maxsize=256)
-def _closure_at(root: Path, commit: str, stage: str, producer: str | None) -> Closure:
+def _closure_at(root: Path, commit: str, stage: str, producer: str | None, programs: tuple[str, ...]) -> Closure:
     """The code closure of a stage in a commit, by the names of scripts and observers that this commit had."""
     scripts = _literal_at(root, commit, "workflow/rowproof/recipes.py", "SCRIPTS")
     observers = _literal_at(root, commit, "workflow/rowproof/closure.py", "OBSERVERS")
@@ -753,7 +797,7 @@ def _closure_at(root: Path, commit: str, stage: str, producer: str | None) -> Cl
         with tarfile.open(fileobj=BytesIO(archive)) as tar:
             tar.extractall(folder, filter="data")
         modules = [producer] if producer else []
-        return closure(Path(folder), [scripts[stage]], modules, HashCache(None), frozenset(observers))
+        return closure(Path(folder), [scripts[stage], *programs], modules, HashCache(None), frozenset(observers))
 
 
 @lru_cache(maxsize=256)

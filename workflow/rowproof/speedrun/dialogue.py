@@ -416,7 +416,11 @@ def play(task: Task, player: Player, attempt: Attempt) -> Data:
     Raises:
         RowproofError: the player or the harness failed; neither is the proposer's fault, and nothing is scored.
     """
-    dialogue = Dialogue(task)
+    return converse(Dialogue(task), player, attempt)
+
+
+def converse(dialogue: Dialogue, player: Player, attempt: Attempt) -> Data:
+    """What :func:`play` does, with a dialogue that the caller keeps: it holds what no transcript has."""
     while (answer := player(dialogue.messages)) is not None:
         dialogue.take(answer)
         if dialogue.turns_left == 0:

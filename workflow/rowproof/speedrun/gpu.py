@@ -7,18 +7,20 @@ row of it is self-reported.
 import math
 import re
 import shlex
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from rowproof.errors import ConfigError
-from rowproof.speedrun.records_config import Arguments, Record, RelativePath, Strict, Text
+from rowproof.speedrun.records_config import Arguments, Record, RelativePath, Strict, Text, load_arguments
+from rowproof.speedrun.setups import record_path
 from rowproof.strict_yaml import load
 
 HARDWARE_CLASSES = ("h100x8", "h200x8", "h100x4", "h100x1", "h200x1", "other")
 """Times are compared within a class alone; counts of GPUs that no class names are ``other``."""
 TRUST = "self-reported"
-RULES = ("gpu_shards", "gpu_time", "gpu_row")
-"""The rules that only a profile of GPUs brings into the graph: checked shards, one comparison, its row."""
+RULES = ("speedrun_gpu_score",)
+"""The rules that only a profile of GPUs brings into the graph: one comparison, with its shards checked before it."""
 
 CPUS_PER_GPU = 12
 # 120 GB for eight.
@@ -78,6 +80,47 @@ def load_gpu_profile(root: Path, name: str | None) -> GpuProfile | None:
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]{0,59}", name):
         raise ConfigError(f"a GPU profile must have a plain name, found {name!r}")
     return load(root / "config" / "speedrun" / "gpu" / f"{name}.yaml", GpuProfile, root)[0]
+
+
+class GpuTrack(NamedTuple):
+    """The GPU track as the graph asks for it, one attempt at a time.
+
+    Attributes:
+        root: the project.
+        profile: name of the GPU profile.
+    """
+
+    root: Path
+    profile: str
+
+    def arguments(self, attempt: str) -> Arguments:
+        """The arguments of ``patches/<attempt>.yaml``; they must say ``track: gpu`` and name the record.
+
+        Raises:
+            ConfigError: they cannot be read, or are for the other track.
+        """
+        found = load_arguments(self.root, self.root / "patches" / f"{attempt}.yaml")
+        if found.track != "gpu":
+            raise ConfigError(f"patches/{attempt}.yaml: track must be gpu for this target, found {found.track}")
+        return found
+
+    def record(self, arguments: Arguments) -> Record:
+        """The record of these arguments; its script is not looked at, since it may be on another machine."""
+        return load(record_path(self.root, "gpu", arguments.record), Record, self.root)[0]
+
+    def plan(self, attempt: str) -> LaunchPlan:
+        """The launch plan of an attempt; see :func:`plan_launch`."""
+        arguments, profile = self.arguments(attempt), load_gpu_profile(self.root, self.profile)
+        assert profile is not None
+        return plan_launch(self.record(arguments), arguments, profile)
+
+    def launch(self, wildcards: Any) -> str:
+        """Params function: what Snakemake prints of the attempt ``wildcards.name``, in a dry run and before the job."""
+        return describe_plan(self.plan(wildcards.name)).partition("\n")[2].rstrip("\n")
+
+    def resource(self, name: str, default: int | str = 0) -> Callable[[Any], Any]:
+        """Resource function: one resource of the job, or ``default`` where the plan has none of that name."""
+        return lambda wildcards: self.plan(wildcards.name).resources.get(name, default)
 
 
 def gpu_rules(profile: GpuProfile | None) -> tuple[str, ...]:

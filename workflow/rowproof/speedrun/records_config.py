@@ -15,10 +15,12 @@ from pydantic import (
     model_validator,
 )
 
+from rowproof.errors import ConfigError
 from rowproof.hashing import sha256_hex
 from rowproof.plain_data import read_model
 from rowproof.speedrun.extraction import FenceMode, ThinkMode
 from rowproof.speedrun.patching import ApplyMode
+from rowproof.speedrun.referee.ladder import read_script
 from rowproof.speedrun.scoring import Nondeterminism
 from rowproof.speedrun.statistics import (
     BOOTSTRAP_SEED,
@@ -44,6 +46,8 @@ FINAL_SEEDS = (100, 101, 102)
 """Default seeds of the scoring run (set S)."""
 DEFAULT_ORDER_SEED = 20240520
 CLAIM_PAIRS = 5
+LADDER = PurePosixPath("resources", "speedrun")
+"""Folder of the baseline's script and of the patches of the ladder."""
 GPU_COUNTS = (1, 2, 4, 8)
 
 
@@ -92,12 +96,14 @@ class Record(Strict):
         record_id: track and name, as ``cpu-mini/R0``.
         record_index: which record of the track's history the script is.
         title: short label for the table.
-        code_path: the script, relative to the project.
-        code_sha256: its SHA-256.
+        code_path: the script, relative to the project; null for a rung of the ladder.
+        rung: the rung of ``resources/speedrun/ladder.yaml`` whose script it is; null with ``code_path``.
+        code_sha256: SHA-256 of the script.
         script_name: the name that both headers of a patch must give.
         wallclock_ms: stored training time, milliseconds, on ``hardware_class``; null where it is measured with each
             candidate.
         val_loss_threshold: nats per token that a patched run must not exceed.
+        loss_sigma: standard deviation of the loss between seeds that the loss rule takes as known, nats per token.
         data_manifest: manifest of the shards with sizes and SHA-256, relative to the project.
         val_tokens: scored validation tokens.
         prereg_sha256: SHA-256 of the preregistration file; null before it is written.
@@ -108,11 +114,13 @@ class Record(Strict):
     record_id: RecordId
     record_index: Annotated[int, Field(ge=0)]
     title: Annotated[str, StringConstraints(min_length=1, max_length=100)]
-    code_path: RelativePath
+    code_path: RelativePath | None = None
+    rung: Text | None = None
     code_sha256: Sha256
     script_name: FileName
     wallclock_ms: Annotated[float, Field(gt=0)] | None = None
     val_loss_threshold: Annotated[float, Field(gt=0)]
+    loss_sigma: Annotated[float, Field(gt=0)] = LOSS_SIGMA
     data_manifest: RelativePath
     val_tokens: Positive
     prereg_sha256: Sha256 | None = None
@@ -122,6 +130,8 @@ class Record(Strict):
     def _consistent(self) -> "Record":
         if not self.record_id.startswith(f"{self.track}/"):
             raise ValueError(f"record_id must begin with {self.track}/, found {self.record_id}")
+        if (self.code_path is None) == (self.rung is None):
+            raise ValueError("there must be either code_path or rung")
         if (self.wallclock_ms is None) != (self.hardware_class is None):
             raise ValueError("wallclock_ms and hardware_class must be given together, or both left out")
         if self.track == "gpu" and self.wallclock_ms is None:
@@ -141,14 +151,20 @@ def load_record(root: Path, path: Path) -> tuple[Record, str]:
             ends, or does not parse.
     """
     record, document = load(path, Record, root)
+    key = "code_path" if record.rung is None else "rung"
     try:
-        data = (root / record.code_path).read_bytes()
+        if record.rung is None:
+            data = (root / record.code_path).read_bytes()
+        else:
+            data = read_script(root / LADDER, record.rung).encode("utf-8")
     except OSError as error:
-        raise document.error(("code_path",), f"must name a readable file: {error.strerror}") from None
+        raise document.error((key,), f"must name a readable file: {error.strerror}") from None
+    except ConfigError as error:
+        raise document.error((key,), str(error)) from None
     if sha256_hex(data) != record.code_sha256:
         raise document.error(
             ("code_sha256",),
-            f"must be the digest of {record.code_path}, which is {sha256_hex(data)}: restore that file",
+            f"must be the digest of {record.code_path or record.rung}, which is {sha256_hex(data)}: restore that",
         )
     try:
         code = data.decode("utf-8")
@@ -156,9 +172,9 @@ def load_record(root: Path, path: Path) -> tuple[Record, str]:
             warnings.simplefilter("ignore")
             ast.parse(code)
     except (UnicodeDecodeError, SyntaxError, ValueError) as error:
-        raise document.error(("code_path",), f"must name a Python script in UTF-8: {error}") from None
+        raise document.error((key,), f"must name a Python script in UTF-8: {error}") from None
     if "\r" in code or not code.endswith("\n"):
-        raise document.error(("code_path",), "must name a script whose lines all end with LF")
+        raise document.error((key,), "must name a script whose lines all end with LF")
     return record, code
 
 

@@ -33,13 +33,13 @@ BOOTSTRAP_SEED = 20240520
 RESAMPLES = 10_000
 
 LOSS_SIGMA = 0.005
-"""Standard deviation (nats per token) of the loss between seeds, taken as known on ``cpu-mini``."""
+"""Least standard deviation (nats per token) of the loss between seeds that is taken as known on ``cpu-mini``."""
 LOSS_Z = 2.33
 GUARD_BAND = 0.002
 """Nats per token around the boundary of the loss rule: CPU types differ by less."""
 T_TEST_LEVEL = 0.01
-CALIBRATION_MARGIN = 0.0101
-"""Nats per token by which a calibrated rung lies below the target: 1.5 times what the loss rule demands of 3 seeds."""
+CALIBRATION_FACTOR = 1.5
+"""A calibrated rung lies below the target by this multiple of what the loss rule demands."""
 
 MIN_OCCUPANCY = 0.8
 """Least CPU seconds per wall second of a run with one thread."""
@@ -91,14 +91,15 @@ def _exact_mean(losses: Mapping[int, float]) -> Fraction:
     return sum((Fraction(repr(loss)) for loss in losses.values()), Fraction(0)) / len(losses)
 
 
-def known_sigma_test(losses: Mapping[int, float], threshold: float) -> LossTest:
-    """The rule of ``cpu-mini``: pass when ``(threshold - mean) * sqrt(n) >= 2.33 * 0.005`` by more than the guard band.
+def known_sigma_test(losses: Mapping[int, float], threshold: float, sigma: float = LOSS_SIGMA) -> LossTest:
+    """The rule of ``cpu-mini``: pass when ``(threshold - mean) * sqrt(n) >= 2.33 * sigma`` by more than the guard band.
 
     A margin within 0.002 of that boundary, and any smaller one that still meets the threshold, is inconclusive.
 
     Args:
         losses: loss (nats per token) of each seed, the unit; a repeated seed is no second sample.
         threshold: nats per token.
+        sigma: known standard deviation of the loss between seeds, nats per token.
 
     Raises:
         RowproofError: no loss, or one that is not finite.
@@ -108,11 +109,11 @@ def known_sigma_test(losses: Mapping[int, float], threshold: float) -> LossTest:
     root = math.sqrt(len(losses))
     if margin < 0:
         verdict: Verdict = "miss"
-    elif float(margin) - LOSS_Z * LOSS_SIGMA / root > GUARD_BAND:
+    elif float(margin) - LOSS_Z * sigma / root > GUARD_BAND:
         verdict = "pass"
     else:
         verdict = "inconclusive"
-    return LossTest(float(mean), margin >= 0, verdict, round(float(margin) * root / LOSS_SIGMA, 3))
+    return LossTest(float(mean), margin >= 0, verdict, round(float(margin) * root / sigma, 3))
 
 
 def t_test(losses: Mapping[int, float], threshold: float, same_weights: bool = False) -> LossTest:
@@ -163,6 +164,11 @@ def t_upper_tail(t: float, degrees: int) -> float:
     else:
         central = sine * total
     return (1 - central) / 2 if t >= 0 else (1 + central) / 2
+
+
+def calibration_margin(sigma: float, n_seeds: int) -> float:
+    """Nats per token by which a calibrated rung lies below the target; 0.0101 for sigma 0.005 and three seeds."""
+    return CALIBRATION_FACTOR * LOSS_Z * sigma / math.sqrt(n_seeds)
 
 
 def calibrated_target(losses: Sequence[float]) -> float:

@@ -10,19 +10,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
-
 from rowproof.errors import ConfigError, RowproofError
 from rowproof.hashing import sha256_hex
 from rowproof.speedrun.attempts import RefereeAttempt, phase_seeds
-from rowproof.speedrun.corpus import MANIFEST, audit_seed, audit_stream, read_split, stream, stream_seed, write_corpus
+from rowproof.speedrun.corpus import MANIFEST
 from rowproof.speedrun.dialogue import Attempt, Dialogue, Task
 from rowproof.speedrun.extraction import extract
-from rowproof.speedrun.records_config import Arguments, Record, load_record, read_arguments
+from rowproof.speedrun.records_config import Arguments, Record, read_arguments
 from rowproof.speedrun.referee.evaluation import WINDOW
 from rowproof.speedrun.referee.ladder import SCRIPT_NAME, SMOKE_STEPS, read_script, with_steps
 from rowproof.speedrun.referee.runs import Referee
-from rowproof.speedrun.referee.sandbox import Limits, Sandbox, available_mode, last_core, self_test
+from rowproof.speedrun.setups import CORPUS, SMOKE_THRESHOLD, SMOKE_WINDOWS, build_referee, find_record, read_salt
 
 try:
     import datasets
@@ -31,16 +29,7 @@ except ImportError as error:
     raise ConfigError(f"the environment for verifiers needs the extra rowproof[verifiers]: {error}") from None
 
 ROOT = Path(__file__).resolve().parents[3]
-RECORDS = Path("config", "speedrun", "records")
-CORPUS = Path("work", "speedrun", "corpus")
 Profile = Literal["full", "smoke"]
-
-SMOKE_THRESHOLD = 3.5
-"""Nats per token; the baseline has lost 3.3 after its 20 steps of the smoke profile."""
-_SMOKE_TRAIN_TOKENS = 200_000
-_SMOKE_WINDOWS = 64
-# Of the baseline with a wide margin, where the arguments set none: the slowest machine shall finish it.
-_RUN_TIMEOUT_S, _CPU_LIMIT_S = 1200, 600
 
 
 def load_environment(
@@ -95,9 +84,18 @@ def load_environment(
     folder = ROOT if root is None else Path(root).resolve()
     if profile not in ("full", "smoke"):
         raise ConfigError(f"env-args: profile must be full or smoke, found {profile!r}")
-    record, code = _smoke_record(folder, arguments) if profile == "smoke" else _record(folder, arguments)
+    record, code = (
+        _smoke_record(folder, arguments) if profile == "smoke" else find_record(folder, "cpu-mini", arguments.record)
+    )
     referee = _referee(folder, arguments, profile)
-    attempt = RefereeAttempt(referee, code, record.val_loss_threshold, arguments, phase_seeds(arguments.n_seeds))
+    attempt = RefereeAttempt(
+        referee,
+        code,
+        record.val_loss_threshold,
+        arguments,
+        phase_seeds(arguments.n_seeds),
+        sigma=record.loss_sigma,
+    )
     return build_environment(Task(record, code, arguments), attempt, **more)
 
 
@@ -232,14 +230,6 @@ def _answers(completion: Any) -> list[str]:
 # ---- records and referee -------------------------------------------------------------------------------------------
 
 
-def _record(root: Path, arguments: Arguments) -> tuple[Record, str]:
-    names = sorted(path.stem for path in (root / RECORDS).glob("*.yaml"))
-    if arguments.record not in names:
-        known = ", ".join(names) or "none there"
-        raise ConfigError(f"env-args: record must be one of {RECORDS} ({known}), found {arguments.record!r}")
-    return load_record(root, root / RECORDS / f"{arguments.record}.yaml")
-
-
 def _smoke_record(root: Path, arguments: Arguments) -> tuple[Record, str]:
     code = with_steps(read_script(root / "resources" / "speedrun", arguments.record), SMOKE_STEPS)
     record = Record(
@@ -252,41 +242,12 @@ def _smoke_record(root: Path, arguments: Arguments) -> tuple[Record, str]:
         script_name=SCRIPT_NAME,
         val_loss_threshold=SMOKE_THRESHOLD,
         data_manifest=str(CORPUS / MANIFEST),
-        val_tokens=_SMOKE_WINDOWS * WINDOW,
+        val_tokens=SMOKE_WINDOWS * WINDOW,
     )
     return record, code
 
 
 def _referee(root: Path, arguments: Arguments, profile: Profile) -> Referee:
-    core = last_core() if arguments.pin_core == "auto" else arguments.pin_core
-    sandbox = Sandbox(available_mode(arguments.sandbox, core), core)
-    smoke, corpus, hidden = profile == "smoke", root / CORPUS, []
-    if smoke:
-        train = stream(stream_seed("train"), _SMOKE_TRAIN_TOKENS)
-        val = stream(stream_seed("val"), _SMOKE_WINDOWS * WINDOW + 1)
-    else:
-        if not (corpus / MANIFEST).exists():
-            write_corpus(corpus)
-        train, val = read_split(corpus, "train"), read_split(corpus, "val")
-        hidden = sorted(corpus.iterdir())
-    self_test(sandbox, hidden)
-    return Referee(
-        sandbox=sandbox,
-        train=np.array(train, dtype=np.uint16),
-        val=np.array(val, dtype=np.uint16),
-        # Secret, so that no patch can carry the audit text; it lives as long as the environment.
-        # Not a draw of ours: whoever proposes a patch must not be able to tell it beforehand.
-        salt=os.urandom(32),
-        limits=Limits(
-            wall_s=arguments.run_timeout_s or _RUN_TIMEOUT_S,
-            cpu_s=arguments.cpu_limit_s or _CPU_LIMIT_S,
-            mem_mb=arguments.mem_limit_mb,
-            scratch_mb=arguments.scratch_mb,
-        ),
-        checkpoint_limit_mb=arguments.checkpoint_limit_mb or 4,
-        audit=_smoke_audit if smoke else audit_stream,
-    )
-
-
-def _smoke_audit(patched_sha256: str, salt: bytes) -> Any:
-    return stream(audit_seed(patched_sha256, salt), _SMOKE_WINDOWS * WINDOW + 1)
+    # The salt lives as long as the environment.
+    salt, _ = read_salt(None, os.environ)
+    return build_referee(root, arguments, salt, smoke=profile == "smoke")

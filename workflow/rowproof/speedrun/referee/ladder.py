@@ -3,7 +3,6 @@
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
@@ -26,7 +25,6 @@ class Rung(BaseModel):
         name: R0 is the baseline, R1 and on the ladder, N1 and on the controls.
         base: the rung whose script the patch changes; none for the baseline.
         title: what the patch does.
-        expected: what was expected before the published runs.
     """
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
@@ -34,7 +32,6 @@ class Rung(BaseModel):
     name: str
     base: str | None
     title: str
-    expected: Literal["pass", "miss", "not_faster", "noop_patch"]
 
 
 class _Ladder(BaseModel):
@@ -109,23 +106,29 @@ def set_steps(folder: Path, steps: Mapping[str, int]) -> None:
         ConfigError: ``steps`` names an unknown rung or the baseline, which is fixed by its digest.
     """
     ladder = read_ladder(folder)
-    patched = [name for name, rung in ladder.items() if rung.base is not None and rung.expected != "noop_patch"]
+    old = {name: read_script(folder, name) for name in ladder}
+    # A control that changes nothing stays as it is, and so does the baseline.
+    patched = [name for name, rung in ladder.items() if rung.base is not None and old[name] != old[rung.base]]
     unknown = sorted(set(steps) - set(patched))
     if unknown:
         raise ConfigError(f"steps can be set for {', '.join(patched)}, found {', '.join(unknown)}")
-    old = {name: read_script(folder, name) for name in ladder}
     new = {name: old[name] for name, rung in ladder.items() if rung.base is None}
     patches = {}
     for name in patched:
         base = ladder[name].base
-        follows = _steps(old[name]) == _steps(old[base])
-        new[name] = with_steps(old[name], steps.get(name, _steps(new[base] if follows else old[name])))
+        follows = steps_of(old[name]) == steps_of(old[base])
+        new[name] = with_steps(old[name], steps.get(name, steps_of(new[base] if follows else old[name])))
         patches[name] = canonical_diff(new[base], new[name], SCRIPT_NAME)
     for name, patch in patches.items():
         write_atomic(folder / "patches" / f"{name}.diff", patch.encode("utf-8"))
 
 
-def _steps(source: str) -> int:
+def steps_of(source: str) -> int:
+    """The number of steps that a script is trained for.
+
+    Raises:
+        ConfigError: it does not set one.
+    """
     found = _STEPS.search(source)
     if found is None:
         raise ConfigError("the script must set num_iterations on one line, found none")

@@ -30,13 +30,17 @@ class Reading:
 
 def read_machine(core: int) -> Reading:
     """The state of the machine now, that of ``core`` where it matters."""
-    # user, nice, system, idle, iowait, irq, softirq, steal; what guests used is part of user already.
-    ticks = [0] * 8
-    for line in Path("/proc/stat").read_text(encoding="utf-8").splitlines():
-        if line.startswith(f"cpu{core} "):
-            ticks = [int(field) for field in line.split()[1:9]]
+    ticks = _ticks(core)
     asleep_s = time.clock_gettime(time.CLOCK_BOOTTIME) - time.clock_gettime(time.CLOCK_MONOTONIC)
     return Reading(os.getloadavg()[0], ticks[7], sum(ticks), asleep_s, _core_mhz(core))
+
+
+def _ticks(core: int) -> list[int]:
+    """What a core did so far: user, nice, system, idle, iowait, irq, softirq, steal; guests are part of user."""
+    for line in Path("/proc/stat").read_text(encoding="utf-8").splitlines():
+        if line.startswith(f"cpu{core} "):
+            return [int(field) for field in line.split()[1:9]]
+    return [0] * 8
 
 
 def _core_mhz(core: int) -> float | None:
@@ -57,3 +61,13 @@ def steal_share(before: Reading, after: Reading) -> float:
 def slept(before: Reading, after: Reading) -> bool:
     """Whether the machine was suspended between two readings."""
     return after.asleep_s - before.asleep_s > SUSPEND_S
+
+
+def idlest_core(watched_s: float = 0.3) -> int:
+    """The core, of those that this process may use, that did least during the time watched; the first among equals."""
+    cores = sorted(os.sched_getaffinity(0))
+    before = {core: _ticks(core) for core in cores}
+    time.sleep(watched_s)
+    after = {core: _ticks(core) for core in cores}
+    # The fourth and fifth field count what a core did not use: idle, and waiting for a disk.
+    return max(cores, key=lambda core: sum(after[core][3:5]) - sum(before[core][3:5]))

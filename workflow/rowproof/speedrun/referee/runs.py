@@ -22,6 +22,8 @@ from rowproof.speedrun.referee.sandbox import End, Limits, Program, Sandbox, San
 from rowproof.speedrun.referee.token_server import TokenServer
 from rowproof.speedrun.statistics import MAX_REPEATS, block_order, is_disturbed, pair_orders
 
+Report = Callable[[Mapping[str, Any]], Any]
+
 MAX_OCCUPANCY = 1.05
 """More CPU seconds per second than one core can give."""
 
@@ -353,6 +355,7 @@ def time_pairs(
     order_seed: int,
     seeds: Sequence[int],
     verified: Mapping[tuple[str, int], str],
+    report: Report | None = None,
 ) -> dict[str, Any]:
     """Run base (A) and patched script (B) in turns and keep every time: the content of ``timing.json``.
 
@@ -368,6 +371,7 @@ def time_pairs(
         order_seed: seed of the coin tosses.
         seeds: seeds of the runs; pair i has ``seeds[i % len(seeds)]`` in both arms.
         verified: digest of the weights of the verification run, by arm and seed.
+        report: gets the entry of every run when it is over.
 
     Raises:
         SandboxError: the sandbox itself failed.
@@ -377,7 +381,7 @@ def time_pairs(
     pair, tries, repeats = -1, 0, 0
     for arms in pair_orders(order_seed, n_pairs):
         seed = seeds[max(pair, 0) % len(seeds)]
-        measured = _time_group(referee, sources, arms, pair, tries, seed, verified)
+        measured = _time_group(referee, sources, arms, pair, tries, seed, verified, report)
         runs += measured
         if measured[-1]["outcome"] != Outcome.OK:
             break
@@ -398,6 +402,7 @@ def time_blocks(
     order_seed: int,
     seeds: Sequence[int],
     verified: Mapping[tuple[str, int], str],
+    report: Report | None = None,
 ) -> dict[str, Any]:
     """Run a whole ladder in randomised blocks: the reference first and last, every other script once between.
 
@@ -407,13 +412,13 @@ def time_blocks(
     Raises:
         SandboxError: the sandbox itself failed.
     """
-    runs = _time_group(referee, sources, (reference,), -1, 0, seeds[0], verified)
+    runs = _time_group(referee, sources, (reference,), -1, 0, seeds[0], verified, report)
     candidates = [name for name in sources if name != reference]
     for block in range(n_blocks):
         if runs[-1]["outcome"] != Outcome.OK:
             break
         arms = block_order(order_seed, block, candidates, reference)
-        runs += _time_group(referee, sources, arms, block, 0, seeds[block % len(seeds)], verified)
+        runs += _time_group(referee, sources, arms, block, 0, seeds[block % len(seeds)], verified, report)
     return _timing(referee, sources, {"n_pairs": n_blocks, "order_seed": order_seed, "design": "blocks"}, runs)
 
 
@@ -425,6 +430,7 @@ def _time_group(
     tries: int,
     seed: int,
     verified: Mapping[tuple[str, int], str],
+    report: Report | None,
 ) -> list[dict[str, Any]]:
     """One timed run of each arm in turn, up to the first that does not end well."""
     entries: list[dict[str, Any]] = []
@@ -434,6 +440,8 @@ def _time_group(
         matches = None if digest is None or run.checkpoint is None else run.checkpoint.sha256 == digest
         place = {"arm": arm, "pair": pair, "try": tries, "order": position, "seed": seed}
         entries.append({**place, **run.usage(), "weights_match": matches})
+        if report is not None:
+            report(entries[-1])
         if run.outcome is not Outcome.OK:
             break
     return entries
