@@ -144,8 +144,12 @@ FORBIDDEN_CALLS = {
     *("yaml.load", "yaml.load_all", "yaml.unsafe_load", "yaml.full_load"),
     *("np.random.default_rng", "np.random.seed", "numpy.random.default_rng", "torch.manual_seed"),
 }
-# Where streams are made, and where torch gets the seed that one of them gave.
-SEEDS = {("rowproof.seeding", "np.random.default_rng"), ("rowproof.chamber.learned.ppo", "torch.manual_seed")}
+# Where streams are made, where torch gets the seed that one of them gave, and where published missions are drawn again.
+SEEDS = {
+    ("rowproof.seeding", "np.random.default_rng"),
+    ("rowproof.chamber.learned.ppo", "torch.manual_seed"),
+    ("rowproof.gptnt.mission_recipes", "np.random.default_rng"),
+}
 FORBIDDEN_KEYWORDS = {("shell", True), ("allow_pickle", True), ("weights_only", False)}
 
 

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 
+import checkouts
 import pytest
 import yaml
 from checkouts import environment
@@ -23,6 +24,8 @@ BOARD = "nanogpt-speedrun-cpu-v1"
 ROWS = ("r0", "r3", "r8", "n7")
 SEEDS = (100, 101)
 BATCH_TOKENS = 2049
+# Seconds; runs of others slow these down.
+TIMEOUT_S = 1500
 
 
 def cut_short(folder):
@@ -74,11 +77,12 @@ def cell_of(scripts):
 
 
 @pytest.fixture
-def project(unbuilt):
+def project(unbuilt, monkeypatch):
     """A clean checkout with a small board of the CPU track and nothing built."""
     pytest.importorskip("torch", reason="training needs the extra rowproof[training]")
     if available_mode("strict", last_core()) != "strict":
         pytest.skip("this machine lets nobody make namespaces, and runs need them")
+    monkeypatch.setattr(checkouts, "TIMEOUT_S", TIMEOUT_S)
     root = unbuilt.root
     cell = cell_of(cut_short(root / "resources/speedrun"))
     rows = {name: {"policy": name} for name in ROWS}
@@ -122,7 +126,7 @@ def rowproof(checkout, *args):
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-        timeout=300,
+        timeout=TIMEOUT_S,
         check=False,
     )
     return done.returncode, done.stdout.decode("utf-8", "replace")

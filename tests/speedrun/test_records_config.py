@@ -7,7 +7,6 @@ from rowproof.hashing import sha256_hex
 from rowproof.speedrun.records_config import (
     Arguments,
     load_arguments,
-    load_preregistration,
     load_record,
     read_arguments,
 )
@@ -187,64 +186,3 @@ def test_arguments_from_a_file(tmp_path):
 def test_every_argument_is_explained():
     for name in Arguments.model_fields:
         assert f"    {name}: " in Arguments.__doc__, name
-
-
-# --- Preregistration --------------------------------------------------------------------------------------------------
-
-
-def plan(**changes):
-    return {
-        "track_version": "cpu-mini-v1",
-        "corpus": "gen-v1",
-        "data_manifest_sha256": "ab" * 32,
-        "target": 1.35,
-        "val_windows": 1024,
-        "window_tokens": 128,
-        "sigma": 0.005,
-        "guard_band": 0.002,
-        "feedback_seeds": [200, 201, 202],
-        "final_seeds": [100, 101, 102],
-        "calibration_seeds": [1, 2, 3, 4, 5],
-        "n_pairs": 5,
-        "order_seed": 20240520,
-        "estimator": "median-ratio",
-        "interval": "percentile-bootstrap-95",
-        "resamples": 10000,
-        "bootstrap_seed": 20240520,
-        "exclusion": {"min_occupancy": 0.8, "max_steal": 0.05, "max_repeats": 3},
-        "expectations": {"R1": {"outcome": "ok", "tokens": "down", "time": "down"}},
-        "reported": ["Every attempt, with its code."],
-        **changes,
-    }
-
-
-def test_a_preregistration_and_its_digest(tmp_path):
-    path = write(tmp_path / "preregistration.yaml", plan())
-    found, digest = load_preregistration(tmp_path, path)
-    assert (found.target, found.final_seeds) == (1.35, [100, 101, 102])
-    assert digest == sha256_hex(path.read_bytes())
-
-
-@pytest.mark.parametrize(
-    "change, message",
-    [
-        ({"sigma": 0.004}, "sigma must be 0.005"),
-        ({"guard_band": 0.0}, "guard_band must be 0.002"),
-        ({"resamples": 1000}, "resamples must be 10000"),
-        ({"bootstrap_seed": 1}, "bootstrap_seed must be 20240520"),
-        ({"exclusion": {"min_occupancy": 0.5, "max_steal": 0.05, "max_repeats": 3}}, "exclusion must be"),
-        ({"feedback_seeds": [100]}, "must share no seed"),
-        ({"final_seeds": [5, 6]}, "must share no seed"),
-        ({"final_seeds": [7, 7]}, "must share no seed"),
-        ({"estimator": "best-of-n"}, "estimator: "),
-        ({"expectations": {"R1": {"outcome": "fast", "tokens": "down", "time": "down"}}}, "expectations.R1.outcome: "),
-        ({"expectations": {}}, "expectations: "),
-        ({"reported": []}, "reported: "),
-        ({"target": 0.0}, "target: "),
-        ({"extra": 1}, "extra: unknown key"),
-    ],
-)
-def test_a_broken_preregistration_is_refused(tmp_path, change, message):
-    with pytest.raises(ConfigError) as caught:
-        load_preregistration(tmp_path, write(tmp_path / "preregistration.yaml", plan(**change)))
-    assert message in str(caught.value)

@@ -8,6 +8,7 @@ import pytest
 import yaml
 from helpers import ROOT
 from rowproof.errors import RowproofError
+from rowproof.records import decode
 from rowproof.speedrun import calibration
 from rowproof.speedrun.calibration import (
     MAX_STEPS,
@@ -16,7 +17,6 @@ from rowproof.speedrun.calibration import (
     calibrate,
     mean_and_sd,
     pooled_sigma,
-    read_calibration,
 )
 from rowproof.speedrun.outcomes import Outcome
 from rowproof.speedrun.referee.evaluation import Evaluation
@@ -165,7 +165,7 @@ def test_a_loss_is_measured_once_and_kept(runs, script, tmp_path):
     assert losses.of(script, [101, 100]) == found[::-1]
     assert Losses(path, [runs.referee], lines.append).of(script, [100, 101, 102])[:2] == found
     assert runs.trained == [("r3", seed) for seed in (100, 101, 102)]
-    assert len(read_calibration(path)) == 3
+    assert len(decode(path.read_bytes(), path.name)) == 3
 
 
 def test_an_audited_loss_is_another_measurement(runs, script, tmp_path):

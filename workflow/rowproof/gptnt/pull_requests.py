@@ -58,7 +58,7 @@ class GitHub:
             ConfigError: the token would travel without encryption.
         """
         parts = urlsplit(base)
-        if parts.scheme != "https" and parts.hostname not in ("localhost", "127.0.0.1"):
+        if parts.scheme != "https" and parts.hostname != "127.0.0.1":
             raise ConfigError(f"{API_VARIABLE} must be an https address, found {base}")
         self._token, self._base = token, base.rstrip("/")
         self._open = build_opener(_NoRedirect).open

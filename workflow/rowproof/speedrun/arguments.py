@@ -63,6 +63,13 @@ def add_commands(commands: Any) -> None:
     sub.add_argument("folder", type=Path, nargs="?", metavar="FOLDER", help="default: work/speedrun/corpus")
     sub.set_defaults(run=_lazy("corpus"))
 
+    sub = actions.add_parser(
+        "calibrate", help="find target, sigma and steps of a ladder before its plan; takes an hour"
+    )
+    sub.add_argument("ladder", type=Path, nargs="?", metavar="FOLDER", help="default: resources/speedrun")
+    sub.add_argument("--output", type=Path, required=True, metavar="FILE.json")
+    sub.set_defaults(run=_lazy("calibrate"))
+
 
 def _add_common(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--arguments", type=Path, metavar="FILE.yaml", help="how it is scored; default: as published")

@@ -5,7 +5,7 @@ It comes before a plan and decides what the plan says. Its seeds are those of no
 
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -172,8 +172,3 @@ def _smallest(reaches: Callable[[int], bool], start: int, name: str) -> int:
         middle = (low + high) // 2 // STEP * STEP
         low, high = (low, middle) if reaches(middle) else (middle, high)
     return high
-
-
-def read_calibration(path: Path) -> Mapping[str, Any]:
-    """What :func:`calibrate` found, as it was stored."""
-    return json.loads(path.read_bytes())

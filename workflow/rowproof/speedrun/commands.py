@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from rowproof.errors import ConfigError
+from rowproof.files import write_atomic
 from rowproof.hashing import sha256_hex
 from rowproof.records import encode_document
 from rowproof.speedrun.artefacts import ROW, attempt_files, attempt_id, check_folder, write_folder
@@ -17,7 +18,7 @@ from rowproof.speedrun.models import MAX_TOKENS, PLAYERS, load_model, model_play
 from rowproof.speedrun.platforms import Machine, measure_machine
 from rowproof.speedrun.players import FilePlayer, imported_answers
 from rowproof.speedrun.progress import Progress
-from rowproof.speedrun.records_config import Arguments, load_record, read_arguments
+from rowproof.speedrun.records_config import FINAL_SEEDS, LADDER, Arguments, load_record, read_arguments
 from rowproof.speedrun.referee.ladder import SMOKE_STEPS, with_steps
 from rowproof.speedrun.referee.runs import Referee
 from rowproof.speedrun.row import Provenance
@@ -25,6 +26,9 @@ from rowproof.speedrun.setups import CORPUS, RECORDS, SMOKE_THRESHOLD, build_ref
 from rowproof.strict_yaml import load
 
 OUTPUT = Path("output", "speedrun")
+# Losses of calibration runs, so that one that was broken off goes on where it was.
+MEASURED = Path("work", "speedrun", "calibration.json")
+CALIBRATION_SALT = b"calibration"
 SMOKE_FILE = "smoke.json"
 PROJECT = Path(__file__).resolve().parents[3]
 
@@ -276,4 +280,21 @@ def corpus(args: argparse.Namespace) -> int:
         write_corpus(folder)
     for shard in verify_corpus(folder)["shards"]:
         print(shard["name"], shard["split"], shard["tokens"], shard["sha256"], sep="\t")
+    return 0
+
+
+def calibrate(args: argparse.Namespace) -> int:
+    """``rowproof speedrun calibrate``: on all cores at once, as losses need no quiet machine."""
+    from rowproof.speedrun import calibration
+
+    root = _root()
+    found = [
+        build_referee(root, read_arguments({"pin_core": core}, "arguments"), CALIBRATION_SALT)
+        for core in sorted(os.sched_getaffinity(0))
+    ]
+    losses = calibration.Losses(root / MEASURED, found, _say)
+    n_final = len(FINAL_SEEDS)
+    result = calibration.calibrate(args.ladder or root / LADDER, losses, n_final, _say)
+    write_atomic(args.output, encode_document(result))
+    _say(f"{args.output}: target {result['target']}, sigma {result['sigma']}")
     return 0

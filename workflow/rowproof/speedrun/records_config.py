@@ -1,4 +1,4 @@
-"""Configuration of the family as data: records, arguments of an evaluation, and the preregistration of a ladder."""
+"""Configuration of the family as data: records, and arguments of an evaluation."""
 
 import ast
 import warnings
@@ -7,9 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     StringConstraints,
     model_validator,
@@ -21,25 +19,15 @@ from rowproof.plain_data import read_model
 from rowproof.speedrun.extraction import FenceMode, ThinkMode
 from rowproof.speedrun.patching import ApplyMode
 from rowproof.speedrun.referee.ladder import read_script
+from rowproof.speedrun.schema import Positive, Seed, Sha256, Strict, Text
 from rowproof.speedrun.scoring import Nondeterminism
-from rowproof.speedrun.statistics import (
-    BOOTSTRAP_SEED,
-    GUARD_BAND,
-    LOSS_SIGMA,
-    MAX_REPEATS,
-    MAX_STEAL,
-    MIN_OCCUPANCY,
-    RESAMPLES,
-)
+from rowproof.speedrun.statistics import LOSS_SIGMA
 from rowproof.strict_yaml import load
 
 Track = Literal["cpu-mini", "gpu"]
-Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
-Text = Annotated[str, StringConstraints(min_length=1, max_length=2000)]
+Prompt = Annotated[str, StringConstraints(min_length=1, max_length=100_000)]
 FileName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_][A-Za-z0-9._-]*\.py$", max_length=100)]
 RecordId = Annotated[str, StringConstraints(pattern=r"^(cpu-mini|gpu)/[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=80)]
-Positive = Annotated[int, Field(ge=1)]
-Seed = Annotated[int, Field(ge=0, lt=2**63)]
 Seconds = Annotated[int, Field(ge=1, le=7 * 24 * 3600)]
 
 FINAL_SEEDS = (100, 101, 102)
@@ -49,12 +37,6 @@ CLAIM_PAIRS = 5
 LADDER = PurePosixPath("resources", "speedrun")
 """Folder of the baseline's script and of the patches of the ladder."""
 GPU_COUNTS = (1, 2, 4, 8)
-
-
-class Strict(BaseModel):
-    """Base of all models: unknown keys and silent conversions are refused, and nothing changes later."""
-
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
 
 _BOOLEANS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
@@ -215,7 +197,7 @@ class Arguments(Strict):
         publish_salt: whether the audit salt is published when the campaign closes.
     """
 
-    system_prompt: Text | None = None
+    system_prompt: Prompt | None = None
     max_turns: Annotated[int, Field(ge=1, le=100)] = 1
     use_think: Boolean = True
     recalc_wallclock: Boolean | None = None
@@ -288,114 +270,3 @@ def load_arguments(root: Path, path: Path) -> Arguments:
         ConfigError: the file is missing, malformed or breaks the model.
     """
     return load(path, Arguments, root)[0].resolved()
-
-
-# --- Preregistration --------------------------------------------------------------------------------------------------
-
-
-class Expectation(Strict):
-    """What is expected of a rung or control before it runs.
-
-    Attributes:
-        outcome: the outcome code.
-        tokens: how the trained tokens compare with the rung before.
-        time: how the time compares with the rung before.
-    """
-
-    outcome: Literal["ok", "inconclusive", "threshold_missed", "noop_patch"]
-    tokens: Literal["down", "same", "up"]
-    time: Literal["down", "same", "up"]
-
-
-class Exclusion(Strict):
-    """When a pair is measured again, fixed beforehand.
-
-    Attributes:
-        min_occupancy: least CPU seconds per wall second.
-        max_steal: largest fraction of the core's time that the host took.
-        max_repeats: repeats per job.
-    """
-
-    min_occupancy: float
-    max_steal: float
-    max_repeats: int
-
-
-# What the statistics do, in the words of the file: it must not promise anything else.
-_FIXED: dict[str, Any] = {
-    "sigma": LOSS_SIGMA,
-    "guard_band": GUARD_BAND,
-    "resamples": RESAMPLES,
-    "bootstrap_seed": BOOTSTRAP_SEED,
-    "exclusion": Exclusion(min_occupancy=MIN_OCCUPANCY, max_steal=MAX_STEAL, max_repeats=MAX_REPEATS),
-}
-
-
-class Preregistration(Strict):
-    """What is fixed before a ladder is run for publication (``preregistration.yaml``).
-
-    Attributes:
-        track_version: name of the track with its version; another target is another version.
-        corpus: name of the corpus.
-        data_manifest_sha256: SHA-256 of its manifest.
-        target: nats per token.
-        val_windows: scored windows.
-        window_tokens: tokens per window.
-        sigma: known standard deviation of the loss between seeds, nats per token.
-        guard_band: nats per token around the boundary of the loss rule.
-        feedback_seeds: seeds of runs that answer a turn (set F).
-        final_seeds: seeds of scoring runs (set S); none of set F.
-        calibration_seeds: seeds of the runs that fixed the target; never published as rows.
-        n_pairs: timed pairs.
-        order_seed: decides the order inside pairs and blocks.
-        estimator: of the ratio of times.
-        interval: its interval.
-        resamples: of the bootstrap.
-        bootstrap_seed: of the bootstrap.
-        exclusion: when a pair is measured again.
-        expectations: of each rung and control, by name.
-        reported: what will be reported whatever happens.
-    """
-
-    track_version: Text
-    corpus: Text
-    data_manifest_sha256: Sha256
-    target: Annotated[float, Field(gt=0)]
-    val_windows: Positive
-    window_tokens: Positive
-    sigma: float
-    guard_band: float
-    feedback_seeds: Annotated[list[Seed], Field(min_length=1)]
-    final_seeds: Annotated[list[Seed], Field(min_length=1)]
-    calibration_seeds: Annotated[list[Seed], Field(min_length=2)]
-    n_pairs: Positive
-    order_seed: Seed
-    estimator: Literal["median-ratio"]
-    interval: Literal["percentile-bootstrap-95"]
-    resamples: int
-    bootstrap_seed: int
-    exclusion: Exclusion
-    expectations: Annotated[dict[Text, Expectation], Field(min_length=1)]
-    reported: Annotated[list[Text], Field(min_length=1)]
-
-    @model_validator(mode="after")
-    def _as_measured(self) -> "Preregistration":
-        for name, value in _FIXED.items():
-            if getattr(self, name) != value:
-                shown = value.model_dump() if isinstance(value, Strict) else value
-                raise ValueError(f"{name} must be {shown}, which is what the statistics use: write that")
-        sets = {name: getattr(self, name) for name in ("feedback_seeds", "final_seeds", "calibration_seeds")}
-        seeds = [seed for values in sets.values() for seed in values]
-        if len(set(seeds)) != len(seeds):
-            raise ValueError(f"{', '.join(sets)} must share no seed and repeat none")
-        return self
-
-
-def load_preregistration(root: Path, path: Path) -> tuple[Preregistration, str]:
-    """A preregistration file and its SHA-256 (``prereg_sha256`` of records and rows).
-
-    Raises:
-        ConfigError: the file is missing, malformed or breaks the model.
-    """
-    plan, _ = load(path, Preregistration, root)
-    return plan, sha256_hex(path.read_bytes())

@@ -21,7 +21,7 @@ from rowproof.speedrun.statistics import known_sigma_test, statements, timed_par
 
 FAMILY = "nanogpt-speedrun"
 SPEC_VERSION = 1
-TRACK_VERSION = "v1"
+TRACK_VERSION = "cpu-mini/1"
 LOW_TOKENS = 0.2
 """Share of the base's tokens below which a person should look at the patch."""
 
