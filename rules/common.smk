@@ -137,7 +137,11 @@ def timed_rows_of(wildcards):
 
 def all_cores():
     """As many threads as this run of Snakemake has; on a cluster the job has a node to itself instead."""
-    return workflow.cores or 1
+    try:
+        return workflow.cores or 1
+    except WorkflowError:
+        # A plan or a report needs no cores, and nothing runs then.
+        return 1
 
 
 def rule_part(name):

@@ -9,6 +9,7 @@ rule time_runs:
         timing="work/rows/{board}/_rows/time-{key}/timing.json",
     log:
         "logs/time_runs/{board}/{key}.log",
+    retries: 0
     conda:
         "../envs/rowproof.yaml"
     threads: all_cores()
@@ -16,7 +17,6 @@ rule time_runs:
         mem_mb=2000,
         runtime=240,
         timing=1,
-    retries: 0
     params:
         rows=timed_rows_of,
     script:

@@ -113,6 +113,7 @@ class Workdir:
                 "specs": specs,
                 **{"trainings": none, "evidence": none, "checkpoints": none},
                 "records": records,
+                "timings": none,
                 "summary": row.products("summary")[0],
             },
             "publish": {"state": row.signal_path, "staged": row.staged},

@@ -11,7 +11,7 @@ from typing import Any
 
 from rowproof.errors import RecordError, RowproofError
 from rowproof.families import engines
-from rowproof.layout import UNLISTED
+from rowproof.layout import TIMING, UNLISTED
 from rowproof.recipes import adopt_costly
 from rowproof.records import decode, encode_line, split_lines
 
@@ -236,7 +236,10 @@ def reproduce(
         if missing:
             raise RowproofError(f"{', '.join(missing)}: must have a committed bundle to compare with, found none")
         workdir.mkdir(parents=True, exist_ok=True)
-        adopt_costly(root, results, workdir, rows, checkpoints=not retrain, times=not retime)
+        learned = {row for row in rows if not retrain and any((results / row).glob("checkpoint_seed*"))}
+        timed = {row for row in rows if not retime and (results / row / TIMING).is_file()}
+        if learned | timed:
+            adopt_costly(root, results, workdir, sorted(learned | timed), checkpoints=not retrain, times=not retime)
         rebuild(root, [f"results/{row}" for row in rows], workdir, cores, write)
         good = True
         for row in rows:
