@@ -4,6 +4,8 @@ import pytest
 import yaml
 from helpers import ROOT
 
+pytestmark = pytest.mark.slow
+
 TARGET, GPU_TARGET = "output/speedrun/try/row.json", "output/speedrun-gpu/try/row.json"
 GPU_ARGUMENTS = "track: gpu\nrecord: example\nnproc_per_node: {}\nrecalc_wallclock: true\n"
 

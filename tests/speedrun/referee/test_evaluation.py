@@ -10,6 +10,8 @@ from rowproof.speedrun.outcomes import Outcome
 from rowproof.speedrun.referee.evaluation import WINDOW, evaluate, log_probabilities, windows_of
 from rowproof.speedrun.referee.sandbox import Limits
 
+pytestmark = pytest.mark.slow
+
 # A model that gives every token the logits of a table, in the manner of ``load_model``.
 MODEL = """
 import numpy as np

@@ -66,6 +66,7 @@ def test_with_steps_needs_one_line(source):
         with_steps(source, 20)
 
 
+@pytest.mark.slow
 def test_set_steps_changes_steps_and_nothing_else(folder):
     # Patches that set no number have that of their base.
     before = {name: read_script(folder, name) for name in LADDER}
@@ -80,6 +81,7 @@ def test_set_steps_changes_steps_and_nothing_else(folder):
         assert read_script(folder, name) == (source if own is None else with_steps(source, own)), name
 
 
+@pytest.mark.slow
 def test_set_steps_with_the_same_numbers_changes_no_byte(folder):
     set_steps(folder, {})
     for name in PATCHED:
