@@ -220,6 +220,7 @@ def write_product(path: str, data: bytes, entries: list[dict[str, Any]] | None =
 
 def write_timing(path: str, timing: dict[str, Any], entries: list[dict[str, Any]]) -> None:
     """Write what a clock showed as a product; see :func:`write_product`."""
+    # Here and not in the script, so that a change of the layout asks for no new times.
     write_product(path, encode_timing(timing), entries)
 
 

@@ -11,6 +11,7 @@ from rowproof.hashing import sha256_hex
 from rowproof.records import digest
 from rowproof.speedrun.corpus import manifest_sha256
 from rowproof.speedrun.dialogue import Task
+from rowproof.speedrun.figures import LOW_TOKENS
 from rowproof.speedrun.logs import FinalNumbers, is_misreported, self_reported
 from rowproof.speedrun.outcomes import Outcome
 from rowproof.speedrun.patching import Application
@@ -22,8 +23,6 @@ from rowproof.speedrun.statistics import known_sigma_test, statements, timed_par
 FAMILY = "nanogpt-speedrun"
 SPEC_VERSION = 1
 TRACK_VERSION = "cpu-mini/1"
-LOW_TOKENS = 0.2
-"""Share of the base's tokens below which a person should look at the patch."""
 
 Data = dict[str, Any]
 
