@@ -1,9 +1,10 @@
 """The small protocol by which benchmark families join the spine."""
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
+from typing import Any
 
 from pydantic import BaseModel
 
@@ -11,6 +12,14 @@ FAMILIES = ("rowproof.chamber.family", "rowproof.gptnt.family", "rowproof.speedr
 # They offer LISTS as well: by name, what `rowproof list` shows of the family.
 COMMANDS = ("rowproof.gptnt.arguments", "rowproof.speedrun.arguments")
 """Modules that offer ``add_commands(subparsers)``, the commands of a family; they import nothing that takes time."""
+
+
+def _nothing(stage: str, setup: Mapping[str, Any]) -> tuple[str, ...]:
+    return ()
+
+
+def _whole(cell: dict[str, Any], policy: str, partners: list[str]) -> dict[str, Any]:
+    return cell
 
 
 @dataclass(frozen=True)
@@ -52,8 +61,22 @@ class Engine:
             with them.
         page_module: offers what a board's page shows instead of the columns of the CHAMBER benchmark; see
             :mod:`rowproof.evidence.columns`.
-        files: what the simulation reads beside its recipe, relative to the project; a rule fetches them. Their hashes
+        files: what the simulation reads beside its recipe, relative to the project, and is fetched. Their hashes
             stand in the engine's code and thereby in every recipe.
+        checks_module: offers what is asked of records after the fact and reaches none: ``check_record``,
+            ``check_episodes``, ``check_checkpoint``, ``check_timing`` and ``difference`` as above. No producer imports
+            it, so a change in it asks for no new records. None: they stand in the modules above.
+        modules: ``modules(stage, setup)`` gives the dotted names of the modules that a stage (``train``, ``select``,
+            ``simulate`` or ``time``) with this setup loads by name, in a fixed order: those of its own policy and its
+            own partners. Together with script and producer they are the roots of the stage's code.
+        data_files: ``data_files(stage, setup)`` gives the files below the project, other than code and :attr:`files`,
+            that a stage (``specs`` and those above) opens. Their digests stand in its recipe.
+        settings: ``settings(read, setup)`` gives plain data that joins the setup of a row as ``settings``: all that its
+            seats take from configuration files. ``read(path) -> bytes`` reads a file of the project, of today or of a
+            commit, and raises :class:`~rowproof.errors.ConfigError` where it is missing. None: nothing joins.
+        own_cell: ``own_cell(cell, policy, partners)`` gives the part of a plan's task parameters (plain data, complete)
+            that binds a row with this policy and these partners. Parts that only concern other rows are left out, so
+            that a plan can grow.
         runtime_min: minutes that one shard may take, with a margin.
     """
 
@@ -73,6 +96,11 @@ class Engine:
     summary_module: str | None = None
     page_module: str | None = None
     files: tuple[str, ...] = ()
+    checks_module: str | None = None
+    modules: Callable[[str, Mapping[str, Any]], tuple[str, ...]] = _nothing
+    data_files: Callable[[str, Mapping[str, Any]], tuple[str, ...]] = _nothing
+    settings: Callable[[Callable[[str], bytes], Mapping[str, Any]], dict[str, Any]] | None = None
+    own_cell: Callable[[dict[str, Any], str, list[str]], dict[str, Any]] = _whole
     runtime_min: int = 10
 
 
