@@ -109,23 +109,30 @@ def checkpoints_of(wildcards):
     return ancient(row_of(wildcards).checkpoints(shard_of(wildcards).seeds))
 
 
+def timed_row(wildcards):
+    """A row whose times are those of a timing job."""
+    board = (ROWS[f"{wildcards.board}/{name}"] for name in BOARDS[wildcards.board].rows)
+    return next(row for row in board if f"time-{wildcards.key}/" in row.product("time", "timing.json"))
+
+
 def timed_rows(wildcards):
-    """The rows that are timed in turns with one another: those of one board."""
-    return [ROWS[f"{wildcards.board}/{name}"] for name in BOARDS[wildcards.board].rows]
+    """The rows that are timed in turns with one another: those of one campaign of a board."""
+    names = BOARDS[wildcards.board].campaigns[str(timed_row(wildcards).campaign)]
+    return [ROWS[f"{wildcards.board}/{name}"] for name in names]
 
 
 def timing_recipe_of(wildcards):
-    """Input function: the recipe of what a clock shows, of which every row of the board has a copy."""
-    return ancient(timed_rows(wildcards)[0].recipe_path("time"))
+    """Input function: the recipe of what a clock shows, of which every row of the campaign has a copy."""
+    return ancient(timed_row(wildcards).recipe_path("time"))
 
 
 def timed_records_of(wildcards):
-    """Input function: the records of all rows of a board; named by their recipes' digests, so time stamps say nothing.
+    """Input function: the records of all rows of a campaign; named by their recipes' digests, so time stamps say nothing.
 
     Once measured, times rest on no file, so records that only they would need are not made for them.
     """
     rows = timed_rows(wildcards)
-    if Path(rows[0].product("time", "timing.json")).exists():
+    if Path(timed_row(wildcards).product("time", "timing.json")).exists():
         return []
     return ancient([file for row in rows for file in row.products("simulate")])
 

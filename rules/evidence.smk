@@ -50,6 +50,9 @@ for _row in (row for row in LAUNCH.rows if is_called_for(row.name)):
         resources:
             mem_mb=1000,
             runtime=10,
+        params:
+            plan_path=_row.plan_path,
+            plan_blob=_row.plan_blob,
         script:
             "../workflow/scripts/assemble.py"
 

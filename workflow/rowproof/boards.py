@@ -1,6 +1,7 @@
 """Boards, plans and partner sets: the typed models of ``config/`` and how they refer to one another."""
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -86,6 +87,9 @@ class PlanRow(Strict):
     cell: dict[str, Any] = Field(default_factory=dict, description="task parameters other than the plan's")
     training: Name | None = Field(None, description="how a learned policy is trained: config/training/<training>.yaml")
     pair: bool = Field(False, description="whether the only partner is the one that the ego was trained with")
+    campaign: Annotated[int, Field(ge=1)] = Field(
+        1, description="of timed boards: in which campaign the row is timed, with the baseline and the A/A candidate"
+    )
 
     @field_validator("partners")
     @classmethod
@@ -175,6 +179,30 @@ class Plan(Strict):
         """The task parameters of a row."""
         return {**self.cell, **self.rows[row].cell}
 
+    def slice_of(self, row: str, engine: Engine) -> dict[str, Any]:
+        """The part of the plan that binds a row, as plain data; what only other rows need is not in it.
+
+        Notes, decision rules and labels are for readers; the rules that decide are these numbers.
+        """
+        entry, grid = self.rows[row], self.grid
+        return {
+            "plan": self.plan,
+            "board": self.board,
+            "task": self.task,
+            "seeds": list(grid.seeds),
+            "episodes_per_partner": grid.episodes_per_partner,
+            "root_seed": grid.root_seed,
+            "initial_state": grid.initial_state,
+            "policy": entry.policy,
+            "partners": self.partners_of(row),
+            "training": entry.training,
+            "pair": entry.pair,
+            "campaign": entry.campaign,
+            "cell": _own_cell(self, row, engine),
+            "statistics": self.statistics.model_dump(),
+            "selection": self.selection.model_dump() if self.selection and entry.training else None,
+        }
+
 
 class Config(Strict):
     """``config/config.yaml``: what is built by default and how it is cut into jobs."""
@@ -204,10 +232,30 @@ def schema_file(model: type[BaseModel]) -> bytes:
     return (json.dumps(schema, indent=2, sort_keys=True) + "\n").encode()
 
 
+Read = Callable[[str], bytes]
+"""Gives a file of the project by its path: of today, or of a commit."""
+
+
+def project_reader(root: Path) -> Read:
+    """Reads files of the checkout at ``root``.
+
+    The function raises :class:`~rowproof.errors.ConfigError` where a file cannot be read.
+    """
+
+    def read(path: str) -> bytes:
+        try:
+            return (root / path).read_bytes()
+        except OSError as error:
+            raise ConfigError(f"{path}: must be a readable file: {error.strerror}") from None
+
+    return read
+
+
 @dataclass(frozen=True)
 class BoardSetup:
     """A board with everything it refers to, cross-checked."""
 
+    root: Path
     board: Board
     plan: Plan
     plan_path: str
@@ -218,11 +266,11 @@ class BoardSetup:
 
     def row_setup(self, row: str) -> dict[str, Any]:
         """All plain data that determines the episodes of ``row`` (the ``setup`` of its recipes)."""
-        return row_setup(self.plan, row, self.partner_set, self.engine)
+        return row_setup(self.plan, row, self.partner_set, self.engine, project_reader(self.root))
 
-    def board_setup(self) -> dict[str, Any]:
-        """All plain data that determines what the rows do in turns."""
-        return board_setup(self.plan, self.engine)
+    def board_setup(self, campaign: int) -> dict[str, Any]:
+        """All plain data that determines what the rows of a campaign do in turns."""
+        return board_setup(self.plan, self.engine, campaign)
 
     def training_setup(self, row: str) -> dict[str, Any]:
         """All plain data that determines the trainings of a learned row, but for their seeds."""
@@ -233,9 +281,12 @@ class BoardSetup:
         return selection_setup(self.plan, row, self.partner_set, self.engine)
 
 
-def row_setup(plan: Plan, row: str, partner_set: PartnerSet, engine: Engine) -> dict[str, Any]:
-    """The setup of one row as the plan demands it, with partners taken from ``partner_set``."""
-    return {
+def row_setup(plan: Plan, row: str, partner_set: PartnerSet, engine: Engine, read: Read) -> dict[str, Any]:
+    """The setup of one row as the plan demands it, with partners taken from ``partner_set``.
+
+    ``read`` gives the configuration files from which the row's seats take more than plan and partner set say.
+    """
+    setup = {
         "task": plan.task,
         "policy": plan.rows[row].policy,
         "seeds": list(plan.grid.seeds),
@@ -244,17 +295,33 @@ def row_setup(plan: Plan, row: str, partner_set: PartnerSet, engine: Engine) -> 
         "initial_state": plan.grid.initial_state,
         "partner_set": partner_set.label,
         "members": [dict(PAIR)] if plan.rows[row].pair else partner_set.seats(plan.partners_of(row)),
-        "cell": engine.cell_model.model_validate(plan.cell_of(row)).model_dump(),
+        "cell": _own_cell(plan, row, engine),
     }
+    return setup if engine.settings is None else {**setup, "settings": engine.settings(read, setup)}
 
 
-def board_setup(plan: Plan, engine: Engine) -> dict[str, Any]:
-    """The setup of what all rows of a plan do in turns: their policies by row, in the order of the plan."""
+def _own_cell(plan: Plan, row: str, engine: Engine) -> dict[str, Any]:
+    """The task parameters that bind a row."""
+    cell = engine.cell_model.model_validate(plan.cell_of(row)).model_dump()
+    return engine.own_cell(cell, plan.rows[row].policy, plan.partners_of(row))
+
+
+def rows_of_campaign(plan: Plan, engine: Engine, campaign: int) -> list[str]:
+    """The rows that are timed in a campaign, in the order of the plan: its own, and those that are in each."""
+    anchors = engine.anchors(engine.cell_model.model_validate(plan.cell).model_dump())
+    return [name for name, row in plan.rows.items() if row.campaign == campaign or row.policy in anchors]
+
+
+def board_setup(plan: Plan, engine: Engine, campaign: int) -> dict[str, Any]:
+    """The setup of what the rows of a campaign do in turns: their policies by row, in the order of the plan."""
+    policies = {name: plan.rows[name].policy for name in rows_of_campaign(plan, engine, campaign)}
+    cell = engine.cell_model.model_validate(plan.cell).model_dump()
     return {
         "task": plan.task,
-        "policies": {name: row.policy for name, row in plan.rows.items()},
+        "campaign": campaign,
+        "policies": policies,
         "seeds": list(plan.grid.seeds),
-        "cell": engine.cell_model.model_validate(plan.cell).model_dump(),
+        "cell": engine.campaign_cell(cell, list(policies.values())),
     }
 
 
@@ -330,6 +397,8 @@ def _check_plan(plan: Plan, document: Document, engine: Engine, partner_set: Par
                 ("rows", name, "policy"),
                 f"must be a policy of engine {engine.name} ({', '.join(engine.policies)}), found {row.policy!r}",
             )
+        if row.campaign != 1 and engine.timing_module is None:
+            raise document.error(("rows", name, "campaign"), "must be left out of a board whose rows are not timed")
         if row.partners is not None:
             _check_partners(row.partners, ("rows", name, "partners"), document, partner_set)
         if row.cell:
@@ -406,7 +475,8 @@ def load_board(root: Path, name: str) -> BoardSetup:
                 f"policy {row.policy} needs (algorithm, blind, pair) {demanded}, found {found} with {training}.yaml",
             )
     plan_bytes = plan_path.read_bytes()
-    return BoardSetup(board, plan, plan_path.relative_to(root).as_posix(), plan_bytes, partner_set, engine, trainings)
+    path = plan_path.relative_to(root).as_posix()
+    return BoardSetup(root, board, plan, path, plan_bytes, partner_set, engine, trainings)
 
 
 def load_config(root: Path) -> tuple[Config, dict[str, BoardSetup]]:

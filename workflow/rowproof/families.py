@@ -22,6 +22,14 @@ def _whole(cell: dict[str, Any], policy: str, partners: list[str]) -> dict[str, 
     return cell
 
 
+def _no_anchors(cell: dict[str, Any]) -> tuple[str, ...]:
+    return ()
+
+
+def _whole_campaign(cell: dict[str, Any], policies: list[str]) -> dict[str, Any]:
+    return cell
+
+
 @dataclass(frozen=True)
 class Engine:
     """One way to run episodes, as a family registers it.
@@ -77,6 +85,10 @@ class Engine:
         own_cell: ``own_cell(cell, policy, partners)`` gives the part of a plan's task parameters (plain data, complete)
             that binds a row with this policy and these partners. Parts that only concern other rows are left out, so
             that a plan can grow.
+        anchors: ``anchors(cell)`` gives the policies that are timed in every campaign of a timed board: baseline and
+            A/A candidate.
+        campaign_cell: ``campaign_cell(cell, policies)`` gives the part of the task parameters that binds a campaign in
+            which these policies are timed.
         runtime_min: minutes that one shard may take, with a margin.
     """
 
@@ -101,6 +113,8 @@ class Engine:
     data_files: Callable[[str, Mapping[str, Any]], tuple[str, ...]] = _nothing
     settings: Callable[[Callable[[str], bytes], Mapping[str, Any]], dict[str, Any]] | None = None
     own_cell: Callable[[dict[str, Any], str, list[str]], dict[str, Any]] = _whole
+    anchors: Callable[[dict[str, Any]], tuple[str, ...]] = _no_anchors
+    campaign_cell: Callable[[dict[str, Any], list[str]], dict[str, Any]] = _whole_campaign
     runtime_min: int = 10
 
 

@@ -118,6 +118,11 @@ def file_at(repo: Path, commit: str, path: str) -> bytes | None:
     return run(repo, "show", "--end-of-options", f"{commit}:./{path}")
 
 
+def blob(repo: Path, blob_id: str) -> bytes | None:
+    """The bytes of a blob; None when it is not in this clone."""
+    return run(repo, "cat-file", "blob", "--end-of-options", blob_id)
+
+
 def is_ancestor(repo: Path, older: str, newer: str) -> bool:
     """Whether ``older`` is ``newer`` or one of its ancestors."""
     return run(repo, "merge-base", "--is-ancestor", "--end-of-options", older, newer) is not None

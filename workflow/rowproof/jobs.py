@@ -7,22 +7,26 @@ import re
 import resource
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from rowproof import git
+from rowproof.audit import Audit, unwatched
 from rowproof.checkpoints import file_name
-from rowproof.closure import HashCache, closure
+from rowproof.closure import FolderSources, HashCache, closure
 from rowproof.errors import GateError, RecordError, RowproofError, StaleInputError
 from rowproof.files import write_atomic
 from rowproof.hashing import sha256_hex
 from rowproof.launches import LAUNCH_VARIABLE, read_launch_file, wait_for
-from rowproof.layout import encode_timing, job_fields
-from rowproof.records import check_fields, decode, digest, encode_document
+from rowproof.layout import encode_timing
+from rowproof.provenance import TIME_FORMAT, job_fields
+from rowproof.records import check_fields, decode, encode_document
+from rowproof.stages import bare, shown, stage_key
 
 log = logging.getLogger("rowproof")
 
@@ -64,6 +68,7 @@ class Job:
     key: str
     threads: int = 1
     started: float = field(default_factory=time.monotonic)
+    started_at: datetime = field(default_factory=lambda: datetime.now(UTC))
 
     def entry(self, shard: str | None = None) -> dict[str, Any]:
         """Provenance of this job so far."""
@@ -81,25 +86,33 @@ class Job:
             "threads": self.threads,
             "peak_memory_mb": _peak_memory_mb(),
             "slurm_job_id": os.environ.get("SLURM_JOB_ID"),
+            "started": self.started_at.strftime(TIME_FORMAT),
+            "ended": datetime.now(UTC).strftime(TIME_FORMAT),
         }
 
-    def check_unchanged(self, scripts: list[str]) -> None:
-        """Refuse to go on when code or installed packages are not those of the recipe.
+    def check_unchanged(self) -> None:
+        """Refuse to go on when code, data files or installed packages are not those of the recipe.
 
         Raises:
-            StaleInputError: a file of the code closure differs, or a pinned distribution has another version.
+            StaleInputError: a file of the code closure or a data file differs, or a pinned distribution has another
+                version.
         """
-        producer, programs = self.recipe.get("producer"), self.recipe.get("programs", [])
-        now = closure(self.root, [*scripts, *programs], [producer] if producer else [], HashCache(None)).code
-        if now != self.recipe["code"]:
-            differing = sorted(
-                path for path in {*now, *self.recipe["code"]} if now.get(path) != self.recipe["code"].get(path)
-            )
+        recipe = self.recipe
+        producer = [recipe["producer"]] if "producer" in recipe else []
+        scripts = (recipe["script"], *recipe.get("programs", ()))
+        modules = (*producer, *recipe.get("modules", ()))
+        now = closure(FolderSources(self.root, HashCache(None)), scripts, modules)
+        if now.key != recipe["code"]["key"]:
+            files = recipe["files"]
+            differing = sorted(path for path in {*now.files, *files} if now.files.get(path) != files.get(path))
             raise StaleInputError(
                 f"the code must stay as it was when the build started, found a change in {', '.join(differing)}: "
                 "start snakemake again"
             )
-        for name, pinned in self.recipe["pins"].items():
+        for path, digest in recipe["data"].items():
+            if sha256_hex((self.root / path).read_bytes()) != digest:
+                raise StaleInputError(f"{path} must stay as it was when the build started: start snakemake again")
+        for name, pinned in recipe["pins"].items():
             if installed(name) != pinned:
                 raise StaleInputError(
                     f"{name} must have the pinned version {pinned} (requirements.lock), found {installed(name)}: "
@@ -118,25 +131,53 @@ def installed(name: str) -> str:
         return "absent"
 
 
+@unwatched()
 def check_gate(root: Path, plan_path: str, plan_blob: str) -> None:
     """The preregistration gate: nothing runs before the plan is committed exactly as it is.
 
+    Args:
+        root: the checkout.
+        plan_path: the plan; the lock file of what it pins lies beside it.
+        plan_blob: the version of the plan that binds the row, which the history of HEAD must hold.
+
     Raises:
-        GateError: the checkout is no git repository, or the committed plan is absent or differs.
+        GateError: the checkout is no git repository, or the committed plan or its lock is absent or differs.
     """
     head = git.run(root, "rev-parse", "HEAD")
     if head is None:
         raise GateError(f"the plan {plan_path} must be committed, found no git commit here: commit it first")
-    committed = git.blob_at(root, head.decode().strip(), plan_path)
-    if committed is None:
-        raise GateError(f"the plan {plan_path} must be committed, found it untracked: commit it before any run")
-    path = root / plan_path
-    on_disk = git.blob_id(path.read_bytes()) if path.is_file() else "none"
-    if not committed == on_disk == plan_blob:
+    commit = head.decode().strip()
+    for path in (plan_path, plan_path.removesuffix(".yaml") + ".lock.json"):
+        committed = git.blob_at(root, commit, path)
+        if committed is None:
+            raise GateError(f"the plan {path} must be committed, found it untracked: commit it before any run")
+        file = root / path
+        on_disk = git.blob_id(file.read_bytes()) if file.is_file() else "none"
+        if committed != on_disk:
+            raise GateError(
+                f"the plan {path} must be as committed (blob {committed}), found blob {on_disk} on disk: "
+                "commit the change, or restore the file"
+            )
+    if git.blob_at(root, commit, plan_path) != plan_blob and not git.first_commit_with(
+        root, commit, plan_path, plan_blob
+    ):
         raise GateError(
-            f"the plan {plan_path} must be as committed (blob {committed}), found blob {on_disk} on disk: "
-            "commit the change, which makes it a new plan, or restore the file"
+            f"the plan {plan_path} must have been committed as blob {plan_blob} when the build started, found no such "
+            "version: start snakemake again"
         )
+
+
+def binding_plan(root: Path, plan_path: str, plan_blob: str) -> tuple[str, str, bytes]:
+    """Path, object id and bytes of the version of a plan that binds a row, once it passed :func:`check_gate`.
+
+    Raises:
+        GateError: see there.
+    """
+    check_gate(root, plan_path, plan_blob)
+    data = git.blob(root, plan_blob)
+    if data is None:
+        raise GateError(f"blob {plan_blob} of the plan {plan_path} must be in this clone: fetch the full history")
+    return plan_path, plan_blob, data
 
 
 def _tree_state() -> tuple[str, bool]:
@@ -180,7 +221,7 @@ def _read_recipe(path: str) -> tuple[dict[str, Any], str]:
     """
     try:
         recipe = decode(Path(path).read_bytes(), path)
-        key = digest(recipe)
+        key = stage_key(recipe)
     except RecordError as error:
         raise StaleInputError(f"{error}: delete it and start snakemake again") from None
     named = re.fullmatch("[a-z]+-([0-9a-f]{16})", Path(path).stem)
@@ -192,6 +233,12 @@ def _read_recipe(path: str) -> tuple[dict[str, Any], str]:
     return recipe, key
 
 
+def read_recipes(paths: Iterable[str]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """By stage, the recipes in these files, and what is shown beside each of them."""
+    recipes = [_read_recipe(path)[0] for path in paths]
+    return {r["stage"]: bare(r) for r in recipes}, {r["stage"]: shown(r) for r in recipes}
+
+
 @contextmanager
 def job(snakemake: Any, script: str) -> Iterator[Job]:
     """Run the body of one stage's script, logged; code and pins are compared with the recipe before and after.
@@ -201,12 +248,15 @@ def job(snakemake: Any, script: str) -> Iterator[Job]:
     """
     with logged(snakemake):
         recipe, key = _read_recipe(snakemake.input.recipe)
+        if recipe.get("script") != script:
+            raise StaleInputError(f"{script} must be the script of the recipe, found {recipe.get('script')}")
         current = Job(ROOT, *_tree_state(), recipe, key, snakemake.threads)
-        current.check_unchanged([script])
+        current.check_unchanged()
         if hasattr(snakemake.input, "training"):
             _wait_for_checkpoints(Path(snakemake.input.training))
-        yield current
-        current.check_unchanged([script])
+        with Audit(ROOT, recipe):
+            yield current
+        current.check_unchanged()
 
 
 def write_product(path: str, data: bytes, entries: list[dict[str, Any]] | None = None) -> None:

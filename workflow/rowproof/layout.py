@@ -1,16 +1,14 @@
-"""The files of a bundle, their digest list and the digest that guards the provenance."""
+"""The files of a bundle, their digest list, and the digest by which a document tells that it was edited."""
 
-import math
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rowproof.errors import RecordError
 from rowproof.hashing import sha256_hex
-from rowproof.records import NULL, Kinds, check_fields, decode, digest, encode_document, split_lines
+from rowproof.records import decode, digest, encode_document, split_lines
 
-BUNDLE_SCHEMA = "rowproof/bundle/1"
-PROVENANCE_SCHEMA = "rowproof/provenance/2"
+BUNDLE_SCHEMA = "rowproof/bundle/2"
 
 # Who made the bundle, when rebuilt, is another story than what it says; so provenance is outside the digests.
 PROVENANCE = "provenance.json"
@@ -27,28 +25,6 @@ FIXED_FILES = (
     PROVENANCE,
     "recipe.json",
 )
-
-PROVENANCE_FIELDS = {
-    "schema": (str,),
-    "row_digest": (str,),
-    "dirty": (bool,),
-    "totals": (dict,),
-    "jobs": (list,),
-    "digest": (str,),
-}
-JOB_FIELDS = {
-    "stage": (str,),
-    "shard": (str, NULL),
-    "commit": (str,),
-    "dirty": (bool,),
-    "seconds": (float,),
-    "platform": (str,),
-    "cpu_model": (str,),
-    "python": (str,),
-    "versions": (dict,),
-}
-# What jobs of earlier versions do not tell.
-RESOURCE_FIELDS = {"host": (str,), "threads": (int,), "peak_memory_mb": (float,), "slurm_job_id": (str, NULL)}
 
 
 def episode_file(seed: int) -> str:
@@ -116,45 +92,3 @@ def read_timing(data: bytes) -> dict[str, Any]:
     if encode_timing(timing) != data:
         raise RecordError(f"{TIMING}: must be as it was written, found other bytes than canonical")
     return timing
-
-
-def provenance_totals(jobs: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """What the jobs of a row took together: their number, seconds by stage and in all, and the largest peak memory."""
-    jobs = list(jobs)
-    stages = dict.fromkeys(job["stage"] for job in jobs)
-    peaks = [job["peak_memory_mb"] for job in jobs if "peak_memory_mb" in job]
-    return {
-        "jobs": len(jobs),
-        "seconds": round(math.fsum(job["seconds"] for job in jobs), 3),
-        "seconds_by_stage": {s: round(math.fsum(j["seconds"] for j in jobs if j["stage"] == s), 3) for s in stages},
-        "peak_memory_mb": max(peaks, default=None),
-    }
-
-
-def job_fields(job: Any) -> dict[str, Kinds]:
-    """The fields of a job's entry: those of today's jobs, or of earlier ones, which told less."""
-    return {**JOB_FIELDS, **(RESOURCE_FIELDS if isinstance(job, dict) and "host" in job else {})}
-
-
-def read_provenance(data: bytes) -> dict[str, Any]:
-    """A provenance document that is as it was written.
-
-    Raises:
-        RecordError: malformed, of another form, or edited.
-    """
-    document = check_fields(decode(data, PROVENANCE), PROVENANCE_FIELDS, PROVENANCE)
-    for index, job in enumerate(document["jobs"]):
-        check_fields(job, job_fields(job), f"{PROVENANCE}: jobs[{index}]")
-        if re.fullmatch("[0-9a-f]{40}|unknown", job["commit"]) is None:
-            raise RecordError(f"{PROVENANCE}: jobs[{index}]: commit must be 40 hex or unknown, found {job['commit']!r}")
-        if job["seconds"] < 0:
-            raise RecordError(f"{PROVENANCE}: jobs[{index}]: seconds must not be negative, found {job['seconds']}")
-    if document["schema"] != PROVENANCE_SCHEMA:
-        raise RecordError(f"{PROVENANCE}: schema must be {PROVENANCE_SCHEMA}, found {document['schema']!r}")
-    if document["digest"] != document_digest(document):
-        raise RecordError(f"{PROVENANCE}: must be as it was written, found its digest does not fit")
-    if document["totals"] != provenance_totals(document["jobs"]):
-        raise RecordError(f"{PROVENANCE}: totals must be those of the jobs, found {document['totals']}")
-    if document["dirty"] != any(job["dirty"] for job in document["jobs"]):
-        raise RecordError(f"{PROVENANCE}: dirty must be true exactly when a job ran in a modified checkout")
-    return document

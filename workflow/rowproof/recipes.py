@@ -3,6 +3,8 @@
 A stage's recipe is plain data; the SHA-256 of its canonical JSON is the stage key, and each recipe holds the keys of
 the stages before it. The key of the last stage is the row key. Products of a stage lie in a folder named by its key,
 so products of different recipes never meet, and going back to an older recipe finds its products again.
+
+Names and places of code are shown beside a recipe and are not in its key, so a pure move makes nothing stale.
 """
 
 import importlib
@@ -11,16 +13,18 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
+from importlib.metadata import packages_distributions
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rowproof import git
 from rowproof.checkpoints import SUFFIX, file_name, uri_of
-from rowproof.closure import HashCache, closure
+from rowproof.closure import OBSERVERS, Closure, CommitSources, FolderSources, HashCache, Sources, closure
+from rowproof.equivalence import Equivalences
 from rowproof.errors import ConfigError, RecordError, RowproofError
 from rowproof.files import write_atomic, write_if_changed
 from rowproof.hashing import sha256_hex
@@ -34,33 +38,31 @@ from rowproof.layout import (
     document_digest,
     episode_file,
     learned_files,
-    read_provenance,
     read_sums,
     read_timing,
 )
+from rowproof.memo import Memo
+from rowproof.provenance import read_provenance
 from rowproof.records import decode, digest, encode_document, encode_lines, split_lines
+from rowproof.stages import (
+    EVERY_STAGE,
+    FORM,
+    LEARNED_STAGES,
+    SCRIPTS,
+    SHOWN,
+    STAGES,
+    TIMED_STAGES,
+    bare,
+    stage_key,
+    stage_keys,
+)
 
 if TYPE_CHECKING:
     # Read by whoever computes recipes and not by jobs, which read a launch.
     from rowproof.boards import BoardSetup, Config
 
-STAGES = ("specs", "simulate", "summary", "bundle")
-# Learned rows come out of two stages more, rows whose runs are timed out of one.
-LEARNED_STAGES = ("train", "select", *STAGES)
-TIMED_STAGES = ("specs", "simulate", "time", "summary", "bundle")
-EVERY_STAGE = ("train", "select", *TIMED_STAGES)
-SCRIPTS = {
-    "train": "workflow/scripts/train.py",
-    "select": "workflow/scripts/select_checkpoint.py",
-    "specs": "workflow/scripts/specs.py",
-    "simulate": "workflow/scripts/simulate.py",
-    "time": "workflow/scripts/time_runs.py",
-    "summary": "workflow/scripts/summarise.py",
-    "bundle": "workflow/scripts/assemble.py",
-    "leaderboard": "workflow/scripts/leaderboard.py",
-}
-# Distributions whose version can change a number; the others only carry data around.
-NUMERIC = ("mujoco", "numpy", "sapien", "scipy", "torch")
+# Import names whose distribution is called otherwise.
+DISTRIBUTIONS = {"yaml": "pyyaml", "PIL": "pillow", "cv2": "opencv-python", "sklearn": "scikit-learn"}
 KEY_DIGITS = 16
 # Time stamp of files whose own one Snakemake cannot compare.
 SETTLED_S = 1.0
@@ -74,107 +76,209 @@ def read_pins(root: Path) -> dict[str, str]:
     """
     path = root / "requirements.lock"
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        return parse_pins(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise ConfigError(f"requirements.lock: must be a readable file: {error.strerror}") from None
+
+
+def parse_pins(text: str) -> dict[str, str]:
+    """Distribution -> version from the text of a lock file.
+
+    Raises:
+        ConfigError: a line is no exact pin.
+    """
     pins = {}
-    for number, line in enumerate(lines, start=1):
-        text = line.split("#")[0].strip()
-        if not text:
+    for number, line in enumerate(text.splitlines(), start=1):
+        line = line.split("#")[0].strip()
+        if not line:
             continue
-        match = re.fullmatch(r"([A-Za-z0-9._-]+)==([A-Za-z0-9.+!_-]+)", text)
+        match = re.fullmatch(r"([A-Za-z0-9._-]+)==([A-Za-z0-9.+!_-]+)", line)
         if match is None:
-            raise ConfigError(f"requirements.lock:{number}: must be name==version, found {text!r}")
+            raise ConfigError(f"requirements.lock:{number}: must be name==version, found {line!r}")
         pins[re.sub(r"[-_.]+", "-", match[1]).lower()] = match[2]
     return pins
 
 
-def row_recipes(setup: "BoardSetup", row: str, root: Path, cache: HashCache, pins: dict[str, str]) -> dict[str, Any]:
-    """The recipes of all stages of one row: stage -> recipe, in the order of the stages."""
-    board, statistics = setup.board, setup.plan.statistics
-    stages = STAGES
+@dataclass
+class CodeTree:
+    """Where code, data files and pins of recipes are read: a checkout, or a commit of it.
+
+    Attributes:
+        sources: the Python files.
+        pins: distribution -> version, of the lock file.
+        digest_of: SHA-256 of a data file by its path; None where there is none.
+        observers: the modules through which imports are not followed.
+        closures: what was found before, by roots.
+        timings: likewise recipes of what rows do in turns.
+    """
+
+    sources: Sources
+    pins: Mapping[str, str]
+    digest_of: Callable[[str], str | None]
+    observers: frozenset[str] = OBSERVERS
+    closures: dict[tuple, Closure] = field(default_factory=dict)
+    timings: dict[tuple, dict[str, Any]] = field(default_factory=dict)
+
+    @classmethod
+    def of_checkout(cls, root: Path, cache: HashCache, pins: Mapping[str, str]) -> "CodeTree":
+        """The checkout at ``root``."""
+
+        def digest_of(path: str) -> str | None:
+            return cache.sha256(root / path) if (root / path).is_file() else None
+
+        return cls(FolderSources(root, cache), pins, digest_of)
+
+    @classmethod
+    def of_commit(cls, root: Path, commit: str, pins: Mapping[str, str], observers: frozenset[str]) -> "CodeTree":
+        """A commit in the repository of ``root``."""
+
+        def digest_of(path: str) -> str | None:
+            data = git.file_at(root, commit, path)
+            return None if data is None else sha256_hex(data)
+
+        return cls(CommitSources(root, commit), pins, digest_of, observers)
+
+    def closure(self, scripts: tuple[str, ...], modules: tuple[str, ...]) -> Closure:
+        """The code that these roots reach."""
+        if (scripts, modules) not in self.closures:
+            self.closures[scripts, modules] = closure(self.sources, scripts, modules, self.observers)
+        return self.closures[scripts, modules]
+
+
+def stages_of(setup: "BoardSetup", row: str) -> tuple[str, ...]:
+    """The stages of a row, in order."""
     if row in setup.trainings:
-        stages = LEARNED_STAGES
-    elif setup.engine.timing_module:
-        stages = TIMED_STAGES
-    recipes = _first_recipes(setup, row, stages, root, cache, pins)
-    upstream = {"simulate": digest(recipes["simulate"])}
-    if "time" in stages:
-        recipes["time"] = _timing_recipe(setup, root, cache, pins)
-        upstream = {"time": digest(recipes["time"])}
-    summary: dict[str, Any] = {"statistics": statistics.model_dump(), "partners": setup.plan.partners_of(row)}
-    if setup.engine.summary_module:
-        summary["producer"] = setup.engine.summary_module
-    recipes["summary"] = _recipe("summary", summary, upstream, root, cache, pins)
-    last = {"board": board.board, "row": row, "engine": board.engine, "tier": board.tier}
-    recipes["bundle"] = _recipe("bundle", last, {"summary": digest(recipes["summary"])}, root, cache, pins)
-    return recipes
+        return LEARNED_STAGES
+    return TIMED_STAGES if setup.engine.timing_module else STAGES
 
 
-def _first_recipes(
-    setup: "BoardSetup", row: str, stages: Iterable[str], root: Path, cache: HashCache, pins: dict[str, str]
-) -> dict[str, Any]:
+def row_recipes(setup: "BoardSetup", row: str, tree: CodeTree) -> dict[str, Any]:
+    """The recipes of all stages of one row: stage -> recipe, in the order of the stages.
+
+    Raises:
+        ConfigError: a stage imports what no pin of the lock file fixes, or opens a data file that is missing.
+    """
+    recipes = record_recipes(setup, row, tree)
+    if "time" in stages_of(setup, row):
+        recipes["time"] = timing_recipe(setup, setup.plan.rows[row].campaign, tree)
+    return recipes | late_recipes(setup, row, tree, recipes)
+
+
+def record_recipes(setup: "BoardSetup", row: str, tree: CodeTree) -> dict[str, Any]:
     """The recipes of the stages up to the records."""
-    data = setup.row_setup(row)
-    plan = {"path": setup.plan_path, "blob": git.blob_id(setup.plan_bytes)}
+    data, engine = setup.row_setup(row), setup.engine
+    programs = {"programs": list(engine.programs)} if engine.programs else {}
     own: dict[str, dict[str, Any]] = {
-        # Of everything that is preregistered, episodes come last: another plan, be it by a comment, asks for new ones.
-        "specs": {"plan": plan, "producer": setup.engine.specs_module, "setup": data},
-        "simulate": {"producer": setup.engine.simulate_module, "setup": data, **_programs(setup)},
+        "specs": {"producer": engine.specs_module, "setup": data},
+        "simulate": {"producer": engine.simulate_module, **programs, "setup": data},
     }
     if row in setup.trainings:
-        own["train"] = {"producer": setup.engine.training_module, "setup": setup.training_setup(row)}
-        own["select"] = {"producer": setup.engine.validation_module, "setup": setup.selection_setup(row)}
+        own["train"] = {"producer": engine.training_module, "setup": setup.training_setup(row)}
+        own["select"] = {"producer": engine.validation_module, "setup": setup.selection_setup(row)}
     recipes: dict[str, Any] = {}
     upstream: dict[str, str] = {}
-    for stage in (stage for stage in stages if stage in own):
-        recipes[stage] = _recipe(stage, own[stage], upstream, root, cache, pins)
-        upstream = {stage: digest(recipes[stage])}
+    for stage in (stage for stage in stages_of(setup, row) if stage in own):
+        recipes[stage] = make_recipe(setup, stage, own[stage], upstream, tree)
+        upstream = {stage: stage_key(recipes[stage])}
     return recipes
 
 
-def _timing_recipe(setup: "BoardSetup", root: Path, cache: HashCache, pins: dict[str, str]) -> dict[str, Any]:
-    """The recipe of what the clock shows, the same for all rows of a board: they are timed in turns."""
-    board = setup.board.board
-    if (root, board) not in cache.timings:
-        upstream = {
-            row: digest(_first_recipes(setup, row, TIMED_STAGES, root, cache, pins)["simulate"])
-            for row in setup.board.rows
-        }
-        own = {"producer": setup.engine.timing_module, "setup": setup.board_setup(), **_programs(setup)}
-        cache.timings[root, board] = _recipe("time", own, upstream, root, cache, pins)
-    return cache.timings[root, board]
+def timing_recipe(
+    setup: "BoardSetup", campaign: int, tree: CodeTree, records: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    """The recipe of what the clock shows in a campaign, the same for all of its rows: they are timed in turns.
+
+    ``records`` gives the key of each row's records where it is not the one that its recipe has here.
+    """
+    from rowproof.boards import rows_of_campaign
+
+    rows = [row for row in rows_of_campaign(setup.plan, setup.engine, campaign) if row in setup.board.rows]
+    known = records or {}
+    upstream = {row: known.get(row) or stage_key(record_recipes(setup, row, tree)["simulate"]) for row in rows}
+    key = (setup.board.board, campaign, tuple(upstream.items()))
+    if key not in tree.timings:
+        programs = {"programs": list(setup.engine.programs)} if setup.engine.programs else {}
+        own = {"producer": setup.engine.timing_module, **programs, "setup": setup.board_setup(campaign)}
+        tree.timings[key] = make_recipe(setup, "time", own, upstream, tree)
+    return tree.timings[key]
 
 
-def _programs(setup: "BoardSetup") -> dict[str, list[str]]:
-    return {"programs": list(setup.engine.programs)} if setup.engine.programs else {}
+def late_recipes(setup: "BoardSetup", row: str, tree: CodeTree, before: Mapping[str, Any]) -> dict[str, Any]:
+    """The recipes of the stages after the records, which rest on the last of those ``before``."""
+    board, plan = setup.board, setup.plan
+    last = "time" if "time" in before else "simulate"
+    summary: dict[str, Any] = {"statistics": plan.statistics.model_dump(), "partners": plan.partners_of(row)}
+    if setup.engine.summary_module:
+        summary = {"producer": setup.engine.summary_module, **summary}
+    made = {"summary": make_recipe(setup, "summary", summary, {last: stage_key(before[last])}, tree)}
+    own = {"board": board.board, "row": row, "engine": board.engine, "tier": board.tier}
+    made["bundle"] = make_recipe(setup, "bundle", own, {"summary": stage_key(made["summary"])}, tree)
+    return made
 
 
-def _recipe(
+def make_recipe(
+    setup: "BoardSetup",
     stage: str,
     own: Mapping[str, Any],
     upstream: Mapping[str, str],
-    root: Path,
-    cache: HashCache,
-    pins: Mapping[str, str],
+    tree: CodeTree,
+    script: str | None = None,
 ) -> dict[str, Any]:
-    producer, scripts = own.get("producer"), (SCRIPTS[stage], *own.get("programs", ()))
-    code = cache.closures.get((root, scripts, producer))
-    if code is None:
-        code = closure(root, scripts, [producer] if producer else [], cache)
-        cache.closures[root, scripts, producer] = code
+    """One recipe, with what is shown beside it; ``script`` is that of the tree where it is not today's.
+
+    Raises:
+        ConfigError: see :func:`row_recipes`.
+    """
+    by_name = tuple(setup.engine.modules(stage, own["setup"])) if "setup" in own else ()
+    data_files = tuple(setup.engine.data_files(stage, own["setup"])) if "setup" in own else ()
+    by_name = tuple(name for name in by_name if script is None or tree.sources.has_module(name))
+    script = script or SCRIPTS[stage]
+    scripts = (script, *own.get("programs", ()))
+    modules = (*([own["producer"]] if "producer" in own else []), *by_name)
+    code = tree.closure(scripts, modules)
+    digests = {path: tree.digest_of(path) for path in sorted(data_files)}
+    missing = [path for path, found in digests.items() if found is None]
+    if missing:
+        raise ConfigError(
+            f"{', '.join(missing)}: stage {stage} of board {setup.board.board} reads it, found no such file"
+        )
     return {
         "stage": stage,
+        "script": script,
         **own,
-        "code": code.code,
-        "pins": {name: pins.get(name, "unpinned") for name in NUMERIC if name in code.packages},
+        **({"modules": list(by_name)} if by_name else {}),
+        "code": {"form": FORM, "key": code.key},
+        "data": digests,
+        "pins": pins_of(code, tree.pins),
         "upstream": dict(upstream),
+        "files": code.files,
+        **({"fetched": list(setup.engine.files)} if setup.engine.files else {}),
     }
 
 
-def stage_keys(recipes: dict[str, Any]) -> dict[str, str]:
-    """Stage -> key."""
-    return {stage: digest(recipe) for stage, recipe in recipes.items()}
+def pins_of(code: Closure, pins: Mapping[str, str]) -> dict[str, str]:
+    """Distribution -> pinned version, for everything foreign that the code imports.
+
+    Raises:
+        ConfigError: an import is of no distribution that the lock file pins.
+    """
+    found = {}
+    for name, place in sorted(code.packages.items()):
+        own = (DISTRIBUTIONS.get(name, name), *_distributions().get(name, ()))
+        known = [dist for dist in (re.sub(r"[-_.]+", "-", each).lower() for each in own) if dist in pins]
+        if not known:
+            raise ConfigError(
+                f"{place}: import {name}: what decides a record must be code of the project or of a distribution that "
+                "requirements.lock pins, found neither: pin it there, or move the code into the package"
+            )
+        found[known[0]] = pins[known[0]]
+    return dict(sorted(found.items()))
+
+
+@cache
+def _distributions() -> Mapping[str, list[str]]:
+    """Import name -> distributions, of what is installed here."""
+    return packages_distributions()
 
 
 @dataclass(frozen=True)
@@ -217,6 +321,9 @@ class RowPlan:
     dirty_stages: tuple[str, ...] = ()
     engine_files: tuple[str, ...] = ()
     runtime_min: int = 10
+    campaign: int = 1
+    # Attestations by which recorded code stands for that at hand, a line for each such stage.
+    bridged: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -313,6 +420,8 @@ class BoardPlan:
     files: tuple[str, ...]
     # Rows of other boards, <board>/<row>, that an admission report rests on.
     foreign_rows: tuple[str, ...] = ()
+    # Of timed boards, the rows that are timed together, by the number of the campaign.
+    campaigns: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def recipe_path(self) -> str:
@@ -350,6 +459,8 @@ class Recorded:
     # Files of the recorded bundle that the current recipe no longer makes: name -> SHA-256.
     superseded: dict[str, str] = field(default_factory=dict)
     provenance: dict[str, Any] | None = None
+    # Whether its recipes were written in an earlier form and are restated here.
+    earlier: bool = False
 
     @property
     def keys(self) -> dict[str, str]:
@@ -412,16 +523,27 @@ def read_recorded(folder: Path, expected: list[str], cache: HashCache) -> Record
         found.problems.append(f"{SUMS} lists other files than the bundle must have")
     if "recipe.json" in found.good:
         try:
-            recipes = decode((folder / "recipe.json").read_bytes(), "recipe.json")
-            if tuple(recipes) not in (STAGES, LEARNED_STAGES, TIMED_STAGES) or not all(
-                isinstance(recipe, dict) and isinstance(recipe.get("code"), dict) for recipe in recipes.values()
-            ):
-                raise ValueError
-            stage_keys(recipes)
-            found.recipes = recipes
+            found.recipes = _recorded_recipes((folder / "recipe.json").read_bytes(), found.provenance)
+            found.earlier = any(recipe["code"].get("form") != FORM for recipe in found.recipes.values())
         except (OSError, ValueError, TypeError, AttributeError, RecordError):
             found.problems.append("recipe.json is damaged")
     return found
+
+
+def _recorded_recipes(data: bytes, provenance: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The recipes of a bundle, with what its provenance shows beside them."""
+    recipes = decode(data, "recipe.json")
+    if tuple(recipes) not in (STAGES, LEARNED_STAGES, TIMED_STAGES) or not all(
+        isinstance(recipe, dict) and isinstance(recipe.get("code"), dict) for recipe in recipes.values()
+    ):
+        raise ValueError
+    places = (provenance or {}).get("places", {})
+    for stage, recipe in recipes.items():
+        # An earlier form holds them itself.
+        beside = places.get(stage, {}) if "form" in recipe["code"] else {"files": recipe["code"]}
+        recipes[stage] = {**recipe, **{key: value for key, value in beside.items() if key in SHOWN}}
+    stage_keys(recipes)
+    return recipes
 
 
 def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
@@ -458,13 +580,15 @@ def compare_recipes(before: dict[str, Any], after: dict[str, Any]) -> list[Chang
     changes: list[Change] = []
     named: set[tuple[str, str]] = set()
     for stage in EVERY_STAGE:
-        old, new = dict(_leaves(before.get(stage, {}))), dict(_leaves(after.get(stage, {})))
-        # Code paths hold dots, so they are compared as whole keys.
-        old_code, new_code = before.get(stage, {}).get("code", {}), after.get(stage, {}).get("code", {})
-        pairs = [("code", key, old_code.get(key), new_code.get(key)) for key in sorted({*old_code, *new_code})]
+        was_recipe, now_recipe = before.get(stage, {}), after.get(stage, {})
+        old, new = dict(_leaves(bare(was_recipe))), dict(_leaves(bare(now_recipe)))
+        pairs = [("code", *change) for change in _code_changes(was_recipe, now_recipe)]
+        # Paths hold dots, so data files are compared as whole keys.
+        old_data, new_data = was_recipe.get("data", {}), now_recipe.get("data", {})
+        pairs += [("data", key, old_data.get(key), new_data.get(key)) for key in sorted({*old_data, *new_data})]
         for key in sorted({*old, *new}):
             top = key.split(".")[0]
-            if top not in ("code", "upstream"):
+            if top not in ("code", "data", "upstream"):
                 kind = "pin" if top == "pins" else "config"
                 pairs.append((kind, key.removeprefix("pins."), old.get(key), new.get(key)))
         for kind, item, was, now in pairs:
@@ -480,19 +604,38 @@ def compare_recipes(before: dict[str, Any], after: dict[str, Any]) -> list[Chang
     return changes
 
 
+def _code_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[tuple[str, Any, Any]]:
+    """The files by which the code of two recipes of a stage differs; a file that only moved is none of them."""
+    if before.get("code") == after.get("code"):
+        return []
+    old, new = before.get("files", {}), after.get("files", {})
+    moved = {*old.values()} & {*new.values()}
+    changes = [
+        (path, old.get(path), new.get(path))
+        for path in sorted({*old, *new})
+        if old.get(path) != new.get(path) and not {old.get(path, ""), new.get(path, "")} & moved
+    ]
+    script = str(after.get("script") or before.get("script"))
+    return changes or [(f"{script} (what it reaches, or in which order)", before.get("code"), after.get("code"))]
+
+
 @dataclass(frozen=True)
 class RowStatus:
     """A row's current recipes against what its bundle records.
 
     Attributes:
+        recipes: what holds for the row now. A stage whose recorded code is attested to be equivalent to that at hand
+            keeps its recorded recipe.
         state: ``current``, ``missing`` (no bundle), ``stale`` (made by another recipe), ``damaged``, or
             ``provisional`` (made from a modified checkout that is clean by now).
+        bridges: of stages that keep their recorded code, the attestations that connect it with the code at hand.
     """
 
     name: str
     recipes: dict[str, Any]
     state: str
     recorded: Recorded
+    bridges: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def changes(self) -> list[Change]:
@@ -511,26 +654,165 @@ class RowStatus:
         return [change.describe() for change in self.changes]
 
 
-def row_status(
-    setup: "BoardSetup", row: str, root: Path, workdir: Path, cache: HashCache, pins: dict[str, str], dirty: bool
-) -> RowStatus:
-    """Compute the recipes of a row and compare them with the bundle below ``workdir/results``.
+@dataclass
+class Project:
+    """What the statuses of all rows rest on, read once.
 
-    ``dirty`` tells whether the checkout is modified now.
+    Attributes:
+        root: the checkout.
+        results: the folder of the bundles.
+        tree: its code, data files and pins.
+        cache: hashes of files.
+        memo: what follows from content alone.
+        equivalences: the committed attestations.
+        dirty: whether the checkout is modified.
     """
-    name = f"{setup.board.board}/{row}"
-    recipes = row_recipes(setup, row, root, cache, pins)
-    folder = workdir / "results" / name
+
+    root: Path
+    results: Path
+    tree: CodeTree
+    cache: HashCache
+    memo: Memo
+    equivalences: Equivalences
+    dirty: bool
+
+    @classmethod
+    def read(cls, root: Path, results: Path, work: Path | None) -> "Project":
+        """Of the checkout ``root``; ``work`` is where results of earlier looks are kept, None for nowhere.
+
+        Raises:
+            ConfigError: the lock file or an attestation is malformed.
+        """
+        cache = HashCache(None if work is None else work / "cache" / "hashes.json")
+        memo = Memo(None if work is None else work / "cache" / "memo.json")
+        tree = CodeTree.of_checkout(root, cache, read_pins(root))
+        return cls(root, results, tree, cache, memo, Equivalences.read(root), git.tree_state(root).dirty)
+
+    def save(self) -> None:
+        """Keep what was found for the next look."""
+        self.cache.save()
+        self.memo.save()
+
+
+def board_statuses(setup: "BoardSetup", project: Project) -> dict[str, RowStatus]:
+    """The status of every row of a board: its recipes compared with the bundle in the folder of results."""
+    rows = list(setup.board.rows)
+    recorded = {row: _recorded_row(setup, row, project) for row in rows}
+    if any(each is not None and each.earlier for each in recorded.values()):
+        from rowproof.restated import restate_board
+
+        restate_board(setup, recorded, project)
+    ours = {row: record_recipes(setup, row, project.tree) for row in rows}
+    kept = {row: keep_equivalent(setup, row, ours[row], recorded[row], project.equivalences) for row in rows}
+    keys = {row: stage_key(kept[row].recipes["simulate"]) for row in rows}
+    found = {}
+    for row in rows:
+        recipes, bridges = kept[row].recipes, kept[row].bridges
+        if "time" in stages_of(setup, row):
+            timing = timing_recipe(setup, setup.plan.rows[row].campaign, project.tree, keys)
+            recipes["time"] = keep_stage(setup, row, "time", timing, recorded[row], project.equivalences, bridges)
+        recipes |= late_recipes(setup, row, project.tree, recipes)
+        found[row] = _status(setup, row, recipes, bridges, recorded[row], project)
+    return found
+
+
+def _recorded_row(setup: "BoardSetup", row: str, project: Project) -> Recorded | None:
+    folder = project.results / setup.board.board / row
     if not folder.is_dir() or not any(folder.iterdir()):
-        return RowStatus(name, recipes, "missing", Recorded())
+        return None
     expected = bundle_files(setup.plan.grid.seeds, row in setup.trainings, bool(setup.engine.timing_module))
-    recorded = read_recorded(folder, expected, cache)
-    if recorded.recipes is not None and recorded.keys != stage_keys(recipes):
-        return RowStatus(name, recipes, "stale", recorded)
+    return read_recorded(folder, expected, project.cache)
+
+
+def _status(
+    setup: "BoardSetup",
+    row: str,
+    recipes: dict[str, Any],
+    bridges: dict[str, tuple[str, ...]],
+    recorded: Recorded | None,
+    project: Project,
+) -> RowStatus:
+    name = f"{setup.board.board}/{row}"
+    if recorded is None:
+        return RowStatus(name, recipes, "missing", Recorded())
+    if recorded.recipes is not None and (recorded.keys != stage_keys(recipes) or recorded.earlier):
+        return RowStatus(name, recipes, "stale", recorded, bridges)
     if recorded.problems:
-        return RowStatus(name, recipes, "damaged", recorded)
-    provisional = not dirty and recorded.provenance is not None and recorded.provenance["dirty"]
-    return RowStatus(name, recipes, "provisional" if provisional else "current", recorded)
+        return RowStatus(name, recipes, "damaged", recorded, bridges)
+    provisional = not project.dirty and recorded.provenance is not None and recorded.provenance["dirty"]
+    return RowStatus(name, recipes, "provisional" if provisional else "current", recorded, bridges)
+
+
+@dataclass
+class Kept:
+    """The recipes of a row up to its records, recorded ones where they may stand for those at hand."""
+
+    recipes: dict[str, Any]
+    bridges: dict[str, tuple[str, ...]]
+
+
+def keep_equivalent(
+    setup: "BoardSetup",
+    row: str,
+    current: Mapping[str, Any],
+    recorded: Recorded | None,
+    equivalences: Equivalences,
+) -> Kept:
+    """Current recipes, in which a stage keeps its recorded recipe if the code of both is attested to be equivalent.
+
+    Everything but the code must be equal, the stages before it must be kept or equal as well, and the bundle must hold
+    the stage's products whole: what is made anew is made by the code at hand.
+    """
+    kept = Kept({}, {})
+    for stage, recipe in current.items():
+        upstream = {name: stage_key(kept.recipes[name]) for name in recipe["upstream"]}
+        now = {**recipe, "upstream": upstream}
+        kept.recipes[stage] = keep_stage(setup, row, stage, now, recorded, equivalences, kept.bridges)
+    return kept
+
+
+def keep_stage(
+    setup: "BoardSetup",
+    row: str,
+    stage: str,
+    now: dict[str, Any],
+    recorded: Recorded | None,
+    equivalences: Equivalences,
+    bridges: dict[str, tuple[str, ...]],
+) -> dict[str, Any]:
+    """The recorded recipe of one stage, if it may stand for the recipe ``now``; else that one.
+
+    What connects them is added to ``bridges``.
+    """
+    was = (recorded.recipes or {}).get(stage) if recorded is not None else None
+    if was is None or stage_key(was) == stage_key(now) or not _holds_products(setup, row, stage, recorded):
+        return now
+    if any(was.get(key) != now[key] for key in bare(now) if key not in ("code", "pins")):
+        return now
+    pins = {**was["pins"], **now["pins"]}
+    if set(bare(was)) != set(bare(now)) or any(
+        now["pins"].get(n, v) != v or was["pins"].get(n, v) != v for n, v in pins.items()
+    ):
+        return now
+    chain = equivalences.chain(f"{setup.board.board}/{row}", stage, was["code"], now["code"])
+    if chain is None:
+        return now
+    bridges[stage] = chain
+    return was
+
+
+def _holds_products(setup: "BoardSetup", row: str, stage: str, recorded: Recorded) -> bool:
+    """Whether a bundle holds everything that a stage made, undamaged and from a clean checkout."""
+    seeds = setup.plan.grid.seeds
+    files = {
+        "train": [name for seed in seeds for name in learned_files(seed)],
+        "select": [name for seed in seeds for name in learned_files(seed)],
+        "simulate": [episode_file(seed) for seed in seeds],
+        "specs": [episode_file(seed) for seed in seeds],
+        "time": [TIMING],
+    }
+    clean = recorded.provenance is not None and not recorded.provenance["dirty"]
+    return clean and recorded.good.issuperset(files[stage])
 
 
 def all_statuses(root: Path, workdir: Path) -> list[RowStatus]:
@@ -538,12 +820,8 @@ def all_statuses(root: Path, workdir: Path) -> list[RowStatus]:
     from rowproof.boards import load_config
 
     _, setups = load_config(root)
-    pins, cache, dirty = read_pins(root), HashCache(None), git.tree_state(root).dirty
-    return [
-        row_status(setup, row, root, workdir, cache, pins, dirty)
-        for setup in setups.values()
-        for row in setup.board.rows
-    ]
+    project = Project.read(root, workdir / "results", None)
+    return [status for setup in setups.values() for status in board_statuses(setup, project).values()]
 
 
 def _signal(
@@ -714,9 +992,14 @@ def adopt_costly(
 
     launch = prepare(root, workdir, touch=False)
     _, setups = load_config(root)
-    cache, pins = HashCache(None), read_pins(root)
+    project = Project.read(root, results, None)
+    statuses: dict[str, dict[str, RowStatus]] = {}
     for plan in (launch.row(name) for name in names):
-        status = row_status(setups[plan.board], plan.row, root, results.parent, cache, pins, launch.dirty)
+        if plan.board not in statuses:
+            statuses[plan.board] = board_statuses(setups[plan.board], project)
+        status = statuses[plan.board][plan.row]
+        # In an empty folder nothing is kept yet; what is taken decides what the rows there are built by.
+        plan = replace(plan, keys=stage_keys(status.recipes))
         recorded, folder = status.recorded, results / plan.name
         if recorded.provenance is None or recorded.provenance["dirty"]:
             continue
@@ -768,41 +1051,58 @@ def prepare(root: Path, workdir: Path, touch: bool = True) -> Launch:
         ConfigError: any configuration file is wrong.
     """
     from rowproof.boards import load_config
+    from rowproof.plan_history import bindings, check_unchanged
+    from rowproof.plan_lock import check_lock
 
     config, setups = load_config(root)
-    pins = read_pins(root)
-    cache = HashCache(workdir / "work" / "cache" / "hashes.json" if touch else None)
-    tree = git.tree_state(root)
+    project = Project.read(root, workdir / "results", workdir / "work" if touch else None)
+    tree_state = git.tree_state(root)
+    committed = _committed_plans(root, setups, workdir)
     rows, boards = [], []
     for setup in setups.values():
-        own = [
-            _prepare_row(config, setup, row, root, workdir, cache, pins, tree.dirty, touch) for row in setup.board.rows
-        ]
-        rows += own
+        check_lock(setup)
+        check_unchanged(setup, committed.get(setup.board.board, {}))
+        if touch:
+            for row in setup.board.rows:
+                _settle(_files(workdir / "results" / f"{setup.board.board}/{row}"))
+        bound = bindings(setup, project.memo)
+        for row, status in board_statuses(setup, project).items():
+            rows.append(_prepare_row(config, setup, row, status, bound[row].blob, workdir, project, touch))
     for setup in setups.values():
-        boards.append(_prepare_board(setup, rows, root, workdir, cache, pins, touch))
+        boards.append(_prepare_board(setup, rows, root, workdir, project, touch))
     if touch:
-        _settle({root / path for plan in rows for path in plan.engine_files})
-        cache.save()
-    return Launch(str(root), tree.commit, tree.dirty, tuple(rows), tuple(boards))
+        project.save()
+    return Launch(str(root), tree_state.commit, tree_state.dirty, tuple(rows), tuple(boards))
+
+
+def _committed_plans(root: Path, setups: Mapping[str, "BoardSetup"], workdir: Path) -> dict[str, dict[str, bytes]]:
+    """Board -> row -> the plan in its bundle, for bundles that are committed in this checkout."""
+    if workdir.resolve() != root.resolve():
+        return {}
+    listed = git.run(root, "ls-tree", "-r", "-z", "--name-only", "HEAD", "--", "results")
+    names = set((listed or b"").decode("utf-8", "surrogateescape").split("\0"))
+    found: dict[str, dict[str, bytes]] = {}
+    for board, setup in setups.items():
+        for row in setup.board.rows:
+            path = f"results/{board}/{row}/plan.yaml"
+            data = git.file_at(root, "HEAD", path) if path in names else None
+            if data is not None:
+                found.setdefault(board, {})[row] = data
+    return found
 
 
 def _prepare_row(
     config: "Config",
     setup: "BoardSetup",
     row: str,
-    root: Path,
+    status: RowStatus,
+    plan_blob: str,
     workdir: Path,
-    cache: HashCache,
-    pins: dict[str, str],
-    dirty: bool,
+    project: Project,
     touch: bool,
 ) -> RowPlan:
-    grid = setup.plan.grid
+    grid, cache = setup.plan.grid, project.cache
     folder = workdir / "results" / f"{setup.board.board}/{row}"
-    if touch:
-        _settle(_files(folder))
-    status = row_status(setup, row, root, workdir, cache, pins, dirty)
     plan = RowPlan(
         board=setup.board.board,
         row=row,
@@ -811,20 +1111,21 @@ def _prepare_row(
         partners=tuple(setup.plan.partners_of(row)),
         shard_by=config.shard_by,
         plan_path=setup.plan_path,
-        plan_blob=git.blob_id(setup.plan_bytes),
+        plan_blob=plan_blob,
         state=status.state,
         reasons=tuple(status.reasons),
+        campaign=setup.plan.rows[row].campaign,
+        bridged=tuple(f"{stage}: {' then '.join(chain)}" for stage, chain in status.bridges.items()),
         engine_files=setup.engine.files,
         runtime_min=setup.engine.runtime_min,
     )
-    if dirty:
+    if project.dirty:
         apart = (s for s in [*plan.keys][:-1] if not all((workdir / path).exists() for path in plan.products(s)))
         plan = replace(plan, dirty_stages=(*apart, "bundle"))
     if touch:
         recipe_paths = {stage: workdir / plan.recipe_path(stage) for stage in plan.keys}
         for stage, path in recipe_paths.items():
-            if not path.exists():
-                write_atomic(path, encode_document(status.recipes[stage]), durable=False)
+            write_if_changed(path, encode_document(status.recipes[stage]), durable=False)
         _settle(recipe_paths.values())
         outputs = (workdir / file for file in plan.bundle)
         signal = workdir / plan.signal_path
@@ -875,6 +1176,16 @@ def _board_reason(folder: Path, key: str, rows: list[RowPlan], foreign: list[Row
         return "a rendered file is damaged"
 
 
+def _campaigns(setup: "BoardSetup") -> dict[str, tuple[str, ...]]:
+    from rowproof.boards import rows_of_campaign
+
+    if not setup.engine.timing_module:
+        return {}
+    numbers = sorted({setup.plan.rows[row].campaign for row in setup.board.rows})
+    found = {str(number): rows_of_campaign(setup.plan, setup.engine, number) for number in numbers}
+    return {number: tuple(row for row in rows if row in setup.board.rows) for number, rows in found.items()}
+
+
 ADMISSION_FILES = ("admission_report.json", "admission_report.md")
 LEARNED_BOARD_FILES = ("training.svg",)
 BOARD_FILES = ("leaderboard.csv", "leaderboard.json", "leaderboard.md", "leaderboard.svg")
@@ -885,11 +1196,10 @@ def _prepare_board(
     all_rows: list[RowPlan],
     root: Path,
     workdir: Path,
-    cache: HashCache,
-    pins: dict[str, str],
+    project: Project,
     touch: bool,
 ) -> BoardPlan:
-    board = setup.board
+    board, cache, tree = setup.board, project.cache, project.tree
     rows = [row for row in all_rows if row.board == board.board]
     named = setup.plan.admission.foreign_rows if setup.plan.admission else []
     foreign = [row for row in all_rows if row.name in named]
@@ -898,16 +1208,20 @@ def _prepare_board(
     folder = workdir / "results" / board.board
     facts = root / "resources" / "published" / f"{board.board}.yaml"
     page = setup.engine.page_module
+    code = tree.closure((SCRIPTS["leaderboard"],), (page,) if page else ())
     recipe = {
         "stage": "leaderboard",
+        "script": SCRIPTS["leaderboard"],
         "board": board.model_dump(by_alias=True),
         **({"producer": page} if page else {}),
-        "code": closure(root, [SCRIPTS["leaderboard"]], [page] if page else [], cache).code,
-        "pins": {"matplotlib": pins.get("matplotlib", "unpinned"), "numpy": pins.get("numpy", "unpinned")},
+        "code": {"form": FORM, "key": code.key},
+        "data": {},
+        "pins": pins_of(code, tree.pins),
         "admission": setup.plan.admission.model_dump() if setup.plan.admission else None,
         "published": cache.sha256(facts) if facts.is_file() else None,
+        "files": code.files,
     }
-    key = digest(recipe)
+    key = stage_key(recipe)
     files = BOARD_FILES + (ADMISSION_FILES if setup.plan.admission else ())
     files += LEARNED_BOARD_FILES if any(row.learned for row in rows) else ()
     reason = _board_reason(folder, key, rows, foreign, cache)
@@ -920,6 +1234,7 @@ def _prepare_board(
         reason,
         files,
         tuple(row.name for row in foreign),
+        _campaigns(setup),
     )
     if touch:
         write_if_changed(workdir / plan.recipe_path, encode_document(recipe), durable=False)
@@ -948,7 +1263,10 @@ def read_launch(path: Path) -> Launch:
         RowPlan(
             **{
                 **row,
-                **{key: tuple(row[key]) for key in ("seeds", "partners", "reasons", "dirty_stages", "engine_files")},
+                **{
+                    key: tuple(row[key])
+                    for key in ("seeds", "partners", "reasons", "dirty_stages", "engine_files", "bridged")
+                },
             }
         )
         for row in data["rows"]

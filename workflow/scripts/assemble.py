@@ -4,17 +4,17 @@ import shutil
 from pathlib import Path
 
 from rowproof.checkpoints import read_bytes
-from rowproof.evidence.bundle import build, build_provenance, kept_provenance, split_episodes
+from rowproof.evidence.bundle import build, split_episodes
 from rowproof.evidence.verify import require_verified
 from rowproof.files import write_atomic
-from rowproof.jobs import check_gate, job, log, read_product
+from rowproof.jobs import binding_plan, job, log, read_product, read_recipes
 from rowproof.layout import PROVENANCE, TIMING
+from rowproof.provenance import build_provenance, kept_provenance
 from rowproof.records import decode, split_lines
 
 with job(snakemake, "workflow/scripts/assemble.py") as current:
-    recipes = {r["stage"]: r for r in (decode(Path(path).read_bytes(), path) for path in snakemake.input.recipes)}
-    planned = recipes["specs"]["plan"]
-    check_gate(current.root, planned["path"], planned["blob"])
+    recipes, places = read_recipes(snakemake.input.recipes)
+    plan = binding_plan(current.root, snakemake.params.plan_path, snakemake.params.plan_blob)
     learned, jobs = {}, []
     for training, evidence, checkpoint in zip(
         snakemake.input.trainings, snakemake.input.evidence, snakemake.input.checkpoints, strict=True
@@ -38,10 +38,9 @@ with job(snakemake, "workflow/scripts/assemble.py") as current:
         jobs += timed_by
     summary, entries = read_product(snakemake.input.summary)
     jobs += entries
-    plan = (current.root / planned["path"]).read_bytes()
     files = build(recipes, plan, split_episodes(shards, specs), decode(summary, "summary"), learned)
     staged = Path(snakemake.output[0]).parent
-    provenance = build_provenance(files["bundle.json"], [*jobs, current.entry()])
+    provenance = build_provenance(files["bundle.json"], [*jobs, current.entry()], places)
     files[PROVENANCE] = kept_provenance(staged.parent / PROVENANCE, files["bundle.json"], timed_by) or provenance
     # Nothing stands under the final name before it is verified, not even when the process is killed.
     unverified = staged.with_name("unverified")

@@ -1,20 +1,14 @@
 """Builds the files of a bundle from recipes, records and summary; a pure function of its arguments."""
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
-from rowproof.errors import RecordError
 from rowproof.hashing import sha256_hex
 from rowproof.identities import identity
 from rowproof.layout import (
     BUNDLE_SCHEMA,
-    PROVENANCE_SCHEMA,
-    document_digest,
     episode_file,
     learned_files,
-    provenance_totals,
-    read_provenance,
     render_sums,
 )
 from rowproof.records import decode, digest, encode_document, split_lines
@@ -60,7 +54,7 @@ def identities(setup: Mapping[str, Any], selected: Mapping[int, Mapping[str, Any
 
 def build(
     recipes: Mapping[str, Any],
-    plan: bytes,
+    plan: tuple[str, str, bytes],
     episodes: Mapping[str, bytes],
     summary: Mapping[str, Any],
     learned: Mapping[int, tuple[bytes, bytes, bytes]] | None = None,
@@ -68,12 +62,13 @@ def build(
     """All identity files of a bundle: name -> bytes (everything but the provenance).
 
     Args:
-        recipes: stage -> recipe, complete.
-        plan: the bytes of the preregistration.
+        recipes: stage -> recipe, complete, without what is shown beside it.
+        plan: path, object id and bytes of the version of the preregistration that binds the row.
         episodes: file name -> canonical JSONL, one per cluster seed.
         summary: the row summary.
         learned: of learned rows, by training seed the bytes of training, selection and checkpoint.
     """
+    path, blob, plan_bytes = plan
     last = recipes["bundle"]
     setup = recipes["simulate"]["setup"]
     learned = learned or {}
@@ -84,7 +79,7 @@ def build(
         **{name: data for seed, own in learned.items() for name, data in zip(learned_files(seed), own, strict=True)},
         "REPRO.txt": f"snakemake {target}\n".encode(),
         "identities.json": encode_document(seats),
-        "plan.yaml": plan,
+        "plan.yaml": plan_bytes,
         "recipe.json": encode_document(recipes),
     }
     document = {
@@ -96,7 +91,7 @@ def build(
         "tier": last["tier"],
         "row_key": digest(last),
         "stage_keys": {stage: digest(recipe) for stage, recipe in recipes.items()},
-        "plan": recipes["specs"]["plan"],
+        "plan": {"path": path, "blob": blob},
         "policy": {"name": setup["policy"], "identity": seats["policy"]["identity"]},
         "partners": {member["name"]: member["identity"] for member in setup["members"]},
         "seed_schedule": {
@@ -110,31 +105,3 @@ def build(
     files["bundle.json"] = encode_document(document)
     files["SHA256SUMS.txt"] = render_sums(files)
     return files
-
-
-def build_provenance(bundle_json: bytes, jobs: list[dict[str, Any]]) -> bytes:
-    """``provenance.json``: who made the bundle, where and in which time, bound to that bundle by its digest."""
-    document = {
-        "schema": PROVENANCE_SCHEMA,
-        "row_digest": sha256_hex(bundle_json),
-        "dirty": any(job["dirty"] for job in jobs),
-        "totals": provenance_totals(jobs),
-        "jobs": jobs,
-    }
-    return encode_document({**document, "digest": document_digest(document)})
-
-
-def kept_provenance(path: Path, bundle_json: bytes, timed_by: list[dict[str, Any]]) -> bytes | None:
-    """The provenance in ``path`` if it is that of this very bundle, which then is restored and not made anew.
-
-    A damaged one counts as none, and so does one that does not tell of the jobs ``timed_by`` which timed the row.
-    """
-    if not path.is_file():
-        return None
-    data = path.read_bytes()
-    try:
-        document = read_provenance(data)
-    except RecordError:
-        return None
-    same = document["row_digest"] == sha256_hex(bundle_json) and data == encode_document(document)
-    return data if same and all(job in document["jobs"] for job in timed_by) else None

@@ -5,25 +5,31 @@ again from them, every hash and identity again from its material. What only git 
 and called unknown where the history is not at hand.
 """
 
-import ast
 import re
 import stat
-import tarfile
-import tempfile
 from collections.abc import Mapping
 from functools import lru_cache
 from importlib import import_module
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
 from rowproof import git
-from rowproof.boards import Board, Plan, board_setup, row_setup, selection_setup, training_setup
+from rowproof.audit import unwatched
+from rowproof.boards import (
+    Board,
+    Plan,
+    Read,
+    board_setup,
+    project_reader,
+    row_setup,
+    selection_setup,
+    training_setup,
+)
 from rowproof.checkpoints import uri_of
-from rowproof.closure import Closure, HashCache, analyse, closure
-from rowproof.errors import RowproofError
+from rowproof.closure import FolderSources, HashCache, closure
+from rowproof.errors import ConfigError, HistoryGap, RowproofError
 from rowproof.evidence import bundle as writer
 from rowproof.evidence.checks import CheckTable
 from rowproof.evidence.learning import selection_problems, training_problems
@@ -41,13 +47,15 @@ from rowproof.layout import (
     bundle_files,
     episode_file,
     learned_files,
-    read_provenance,
     read_sums,
     read_timing,
     render_sums,
 )
 from rowproof.partners import PartnerSet
-from rowproof.recipes import LEARNED_STAGES, SCRIPTS, STAGES, TIMED_STAGES, read_pins
+from rowproof.plan_history import slice_digest
+from rowproof.plan_lock import lock_path, pinned, read_lock
+from rowproof.provenance import read_provenance
+from rowproof.recipes import pins_of
 from rowproof.records import (
     check_fields,
     decode,
@@ -56,6 +64,8 @@ from rowproof.records import (
     encode_line,
     split_lines,
 )
+from rowproof.restated import tree_at
+from rowproof.stages import FORM, LEARNED_STAGES, SCRIPTS, STAGES, TIMED_STAGES
 from rowproof.strict_yaml import parse, validate
 
 PACKAGE_ROOT = Path(__file__).resolve().parents[3]
@@ -83,21 +93,18 @@ BUNDLE_FIELDS = {
     "manifest": (dict,),
 }
 PLAN_FIELDS = {"path": (str,), "blob": (str,)}
-_PRODUCED = {"producer": (str,), "setup": (dict,)}
-_CODE = {"code": (dict,), "pins": (dict,), "upstream": (dict,)}
-_SUMMARY = {"statistics": (dict,), "partners": (list,)}
-# The recipe of a summary that holds figures of its family.
-FAMILY_SUMMARY = "summary with figures of the family"
+CODE_FIELDS = {"form": (int,), "key": (str,)}
+_SET_UP = {"setup": (dict,)}
+_CODE = {"code": (dict,), "data": (dict,), "pins": (dict,), "upstream": (dict,)}
 RECIPE_FIELDS = {
     stage: {"stage": (str,), **own, **_CODE}
     for stage, own in {
-        "train": _PRODUCED,
-        "select": _PRODUCED,
-        "specs": {"plan": (dict,), **_PRODUCED},
-        "simulate": _PRODUCED,
-        "time": _PRODUCED,
-        "summary": _SUMMARY,
-        FAMILY_SUMMARY: {**_SUMMARY, "producer": (str,)},
+        "train": _SET_UP,
+        "select": _SET_UP,
+        "specs": _SET_UP,
+        "simulate": _SET_UP,
+        "time": _SET_UP,
+        "summary": {"statistics": (dict,), "partners": (list,)},
         "bundle": {"board": (str,), "row": (str,), "engine": (str,), "tier": (str,)},
     }.items()
 }
@@ -126,6 +133,7 @@ def verify_bundle(folder: Path, root: Path | None, allow_dirty: bool = False) ->
     return checker.table
 
 
+@unwatched()
 def require_verified(folder: Path, root: Path) -> None:
     """Raise unless the bundle verifies (a modified checkout is allowed, since the bundle says so itself).
 
@@ -280,12 +288,9 @@ class _Checker:
         must = "every recipe has the keys and types of its stage, and no others"
         with self.table.guard("recipe:schema", must):
             for stage in self.stages:
-                own = stage == "summary" and self.engine is not None and self.engine.summary_module is not None
-                fields = RECIPE_FIELDS[FAMILY_SUMMARY if own else stage]
-                if stage in ("simulate", "time") and self._programs():
-                    fields = {"stage": (str,), **_PRODUCED, "programs": (list,), **_CODE}
-                check_fields(recipes[stage], fields, f"recipe.json: {stage}")
-            check_fields(recipes["specs"]["plan"], PLAN_FIELDS, "recipe.json: specs: plan")
+                check_fields(recipes[stage], RECIPE_FIELDS[stage], f"recipe.json: {stage}")
+                check_fields(recipes[stage]["code"], CODE_FIELDS, f"recipe.json: {stage}: code")
+            check_fields(document["plan"], PLAN_FIELDS, "bundle.json: plan")
             self.table.add("recipe:schema", True, must, f"{len(recipes)} stages")
         must = "recipe.json holds all stages in order, each with the keys of the one before it"
         with self.table.guard("recipe:chain", must):
@@ -318,37 +323,50 @@ class _Checker:
                 "task": (document["task"], self.plan.task),
                 "engine": (document["engine"], last["engine"]),
                 "tier": (document["tier"], last["tier"]),
-                "plan": (encode_line(document["plan"]), encode_line(recipes["specs"]["plan"])),
                 "blob": (document["plan"].get("blob"), blob),
                 "policy": (document["policy"].get("name"), planned.policy if planned else "(row not in plan)"),
-                "producers": (
-                    {stage: recipes[stage]["producer"] for stage in self.stages if "producer" in recipes[stage]},
-                    self._producers(),
-                ),
-                "programs": (
-                    [recipe["programs"] for recipe in recipes.values() if "programs" in recipe],
-                    self._programs(),
-                ),
             }
             differing = {key: values for key, values in stated.items() if any(v != values[0] for v in values)}
             self.table.add("plan:row", not differing, must, f"differing {differing}" if differing else f"blob {blob}")
+        must = "each stage was run by the code that the engine names: that at hand, or code at the same place"
+        with self.table.guard("recipe:places", must):
+            wrong = [stage for stage in self.stages if not (self._same_code(stage) or self._same_places(stage))]
+            self.table.add("recipe:places", not wrong, must, f"other places at {wrong}" if wrong else "as named")
         self._project_plan(document)
         self._project_board(document)
 
-    def _producers(self) -> dict[str, str | None]:
-        """Stage -> the module that the row's engine names for it."""
-        if self.engine is None:
-            return {}
-        engine = self.engine
-        learned = {"train": engine.training_module, "select": engine.validation_module} if self.learned else {}
-        later = {"time": engine.timing_module, "summary": engine.summary_module}
-        later = {stage: module for stage, module in later.items() if module}
-        return {**learned, "specs": engine.specs_module, "simulate": engine.simulate_module, **later}
+    def _places(self, stage: str) -> dict[str, Any]:
+        """Where the code of a stage lies today, as the row's engine names it."""
+        assert self.engine is not None
+        engine, recipe = self.engine, self.documents["recipe.json"][stage]
+        producer = {
+            "train": engine.training_module,
+            "select": engine.validation_module,
+            "specs": engine.specs_module,
+            "simulate": engine.simulate_module,
+            "time": engine.timing_module,
+            "summary": engine.summary_module,
+        }.get(stage)
+        programs = list(engine.programs) if stage in ("simulate", "time") else []
+        modules = list(engine.modules(stage, recipe["setup"])) if "setup" in recipe else []
+        return {
+            "script": SCRIPTS[stage],
+            **({"producer": producer} if producer else {}),
+            **({"programs": programs} if programs else {}),
+            **({"modules": modules} if modules else {}),
+        }
 
-    def _programs(self) -> list[list[str]]:
-        """The programs that the stages of the row start, for each stage that starts any."""
-        own = list(self.engine.programs) if self.engine is not None else []
-        return [own] * (1 + self.timed) if own else []
+    def _stated_places(self, stage: str) -> dict[str, Any]:
+        """Where the code of a stage lay when it ran, by the word of the provenance."""
+        places = self.documents.get(PROVENANCE, {}).get("places", {})
+        return places.get(stage, {}) if isinstance(places, dict) else {}
+
+    def _same_places(self, stage: str) -> bool:
+        stated, today = self._stated_places(stage), self._places(stage)
+        # Older code may not have loaded by name what today's does.
+        return all(stated.get(key) == today.get(key) for key in ("script", "producer", "programs")) and set(
+            stated.get("modules", ())
+        ) <= set(today.get("modules", ()))
 
     def _learning(self) -> None:
         """What only learned rows have: trainings, selections, checkpoints."""
@@ -404,8 +422,6 @@ class _Checker:
             self.table.add(f"training:seed{seed}", not problems, must, "; ".join(problems) or "whole")
         must = "every checkpoint was judged in the planned episodes, and the best of them, then the earliest, was taken"
         with self.table.guard(f"selection:seed{seed}", must):
-            assert self.plan is not None and self.engine is not None and self.engine.validation_module is not None
-            validation = import_module(self.engine.validation_module)
             setup = recipes["select"]["setup"]
             candidates = self.documents[training_name]["checkpoints"]
             problems = selection_problems(self.documents.get(selection_name), seed, candidates, setup["limits"])
@@ -414,7 +430,7 @@ class _Checker:
                 problems = [
                     f"step {each['step']}: {problem}"
                     for each in chosen["candidates"]
-                    for problem in validation.check_episodes(setup, each["episodes"])
+                    for problem in self._checks().check_episodes(setup, each["episodes"])
                 ]
                 self.selected[seed] = chosen["selected"]
             found = "; ".join(problems[:5]) or f"step {self.selected[seed]['step']}"
@@ -426,24 +442,36 @@ class _Checker:
             uri, data = self.selected[seed]["uri"], self.files[checkpoint_name]
             if uri_of(data) != uri:
                 raise RowproofError(f"{checkpoint_name} is {uri_of(data)}, selected is {uri}")
-            validation.check_checkpoint(recipes["select"]["setup"], uri, data)
+            self._checks().check_checkpoint(recipes["select"]["setup"], uri, data)
             self.table.add(f"checkpoint:seed{seed}", True, must, uri)
 
     def _project_plan(self, document: Mapping[str, Any]) -> None:
-        must = "the plan is one that the project committed, now or earlier"
+        must = (
+            "what binds the row in the plan is what it is in the project's plan, and the project committed this version"
+        )
         with self.table.guard("plan:project", must):
             if self.root is None:
                 self.table.add("plan:project", None, must, "no project at hand")
                 return
+            assert self.engine is not None
             path, blob = str(document["plan"]["path"]), git.blob_id(self.files["plan.yaml"])
             expected = f"config/plans/{self.plan.plan if self.plan else '?'}.yaml"
             if path != expected:
                 raise RowproofError(f"the plan's path must be {expected}, found {path}")
-            if (self.root / path).is_file() and git.blob_id((self.root / path).read_bytes()) == blob:
+            data = (self.root / path).read_bytes() if (self.root / path).is_file() else None
+            if data is None:
+                raise RowproofError(f"the project must have {path}, found none")
+            row = document["row"]
+            own = slice_digest(self.files["plan.yaml"], row, self.engine)
+            if own is None or slice_digest(data, row, self.engine) != own:
+                raise RowproofError(
+                    f"{path} says something else of {row} today: what has records stays, another plan is another board"
+                )
+            if git.blob_id(data) == blob:
                 self.table.add("plan:project", True, must, f"equals {path}")
                 return
             commit = git.first_commit_with(self.root, "HEAD", path, blob)
-            found = f"an earlier revision, {commit}" if commit else f"no revision of {path} has blob {blob}"
+            found = f"an earlier version, {commit}" if commit else f"no version of {path} has blob {blob}"
             self.table.add("plan:project", commit is not None, must, found)
 
     def _project_board(self, document: Mapping[str, Any]) -> None:
@@ -513,7 +541,7 @@ class _Checker:
                 partner_set, source = self._recorded_partners(recorded), None
             else:
                 source = True
-            demanded = row_setup(self.plan, document["row"], partner_set, self.engine)
+            demanded = row_setup(self.plan, document["row"], partner_set, self.engine, self._reader(recorded))
             wrong = sorted(k for k in {*demanded, *recorded} if not _same(demanded.get(k), recorded.get(k)))
             if not wrong and list(demanded) != list(recorded):
                 wrong.append("order of keys")
@@ -524,7 +552,8 @@ class _Checker:
                     wrong.append("setup of the selection")
                 # What the records must name; no part of the recipe, since it is known only after training.
                 self.setup["checkpoints"] = {seed: chosen["uri"] for seed, chosen in self.selected.items()}
-            if self.timed and not _same(board_setup(self.plan, self.engine), recipes["time"]["setup"]):
+            campaign = self.plan.rows[document["row"]].campaign
+            if self.timed and not _same(board_setup(self.plan, self.engine, campaign), recipes["time"]["setup"]):
                 wrong.append("setup of the timing")
             summary = recipes["summary"]
             if not _same(summary["statistics"], self.plan.statistics.model_dump()):
@@ -553,13 +582,28 @@ class _Checker:
         row = self.documents["bundle.json"]["row"]
         names = {member.name for member in today.members if member.split == "public"}
         known = names.issuperset(self.plan.partners_of(row))
-        if known and row_setup(self.plan, row, today, self.engine)["members"] == recorded["members"]:
+        if (known and self.plan.rows[row].pair) or today.seats(self.plan.partners_of(row)) == recorded["members"]:
             return today
         for commit in self._commits():
             data = git.file_at(self.root, commit, path)
             if data is not None:
                 return validate(parse(data, f"{commit}:{path}"), PartnerSet)
         return today
+
+    def _reader(self, recorded: Mapping[str, Any]) -> Read:
+        """Reads configuration files of the project: those of today, or those of a commit of the bundle that fit."""
+        root = self.root
+        if root is None or self.engine is None or self.engine.settings is None:
+            return project_reader(PACKAGE_ROOT)
+        readers = [project_reader(root), *(_commit_reader(root, commit) for commit in self._commits())]
+        bare_setup = {key: value for key, value in recorded.items() if key != "settings"}
+        for read in readers:
+            try:
+                if _same(self.engine.settings(read, bare_setup), recorded.get("settings")):
+                    return read
+            except RowproofError:
+                continue
+        return readers[0]
 
     def _recorded_partners(self, recorded: Mapping[str, Any]) -> PartnerSet:
         set_id, _, version = recorded["partner_set"].partition("@v")
@@ -622,7 +666,7 @@ class _Checker:
             problems = [
                 f"{place}: {problem}"
                 for place, spec, record in pairs
-                for problem in simulate.check_record(self.setup, spec, record)
+                for problem in self._checks().check_record(self.setup, spec, record)
             ]
             found = "; ".join(problems[:5]) + (f"; {len(problems)} in all" if len(problems) > 5 else "")
             self.table.add("records:content", not problems, must, found or f"{len(pairs)} records")
@@ -654,11 +698,15 @@ class _Checker:
     def _timing(self, records: list[dict[str, Any]]) -> None:
         must = f"{TIMING} is as it was written, holds every run in the order of the protocol, and its figures follow"
         with self.table.guard("timing:form", must):
-            assert self.engine is not None and self.engine.summary_module is not None
-            check_timing = import_module(self.engine.summary_module).check_timing
             setup, data = self.documents["recipe.json"]["time"]["setup"], self.files[TIMING]
-            problems = check_timing(setup, records, read_timing(data))
+            problems = self._checks().check_timing(setup, records, read_timing(data))
             self.table.add("timing:form", not problems, must, "; ".join(problems[:5]) or sha256_hex(data))
+
+    def _checks(self) -> Any:
+        """The module in which the row's engine checks records after the fact."""
+        if self.engine is None or self.engine.checks_module is None:
+            raise RowproofError("no engine that checks its records")
+        return import_module(self.engine.checks_module)
 
     def _players(self) -> tuple[dict[int, tuple[str, bytes]], ...]:
         """The further argument that a simulation with learned policies takes."""
@@ -668,10 +716,7 @@ class _Checker:
 
     def _same_code(self, stage: str) -> bool:
         """Whether the code that this process runs is the one that the recipe names for ``stage``."""
-        recipe = self.documents["recipe.json"][stage]
-        producer, scripts = recipe.get("producer"), [SCRIPTS[stage], *recipe.get("programs", [])]
-        here = closure(PACKAGE_ROOT, scripts, [producer] if producer else [], _SOURCES).code
-        return here == recipe["code"]
+        return _key_here(_roots(self._places(stage))) == self.documents["recipe.json"][stage]["code"]["key"]
 
     def _jobs(self) -> list[dict[str, Any]]:
         """The recorded jobs whose commit can be handed to git."""
@@ -697,8 +742,14 @@ class _Checker:
             if stages != set(self.stages):
                 problems.append(f"stages {sorted(stages)}")
             recipes = self.documents["recipe.json"]
-            if any(job["versions"] != recipes[job["stage"]]["pins"] for job in document["jobs"]):
-                problems.append("a job ran with other versions than its recipe pins")
+            for job in document["jobs"]:
+                pins = recipes[job["stage"]]["pins"]
+                # Jobs of earlier versions told of numeric distributions alone; those of today tell when they ran.
+                named = pins if "started" in job else {name: pins.get(name) for name in job["versions"]}
+                if job["versions"] != named:
+                    problems.append("a job ran with other versions than its recipe pins")
+            if set(document.get("places", {})) != set(self.stages):
+                problems.append("does not show where the code of each stage lay")
             self.table.add(
                 "provenance:form", not problems, must, "; ".join(problems) or f"{len(document['jobs'])} jobs"
             )
@@ -719,50 +770,102 @@ class _Checker:
         commits = sorted({job["commit"] for job in self._jobs()})
         root = self.root
         missing = [commit for commit in commits if root is None or not _has_commit(root, commit)]
-        must = "the plan was committed, exactly as it is, before the records were made"
+        gap = f"commits not in this clone: {missing or 'none recorded'}" if missing or not commits else None
+        must = "what binds the row in the plan was committed before the records were made, as it is"
         with self.table.guard("history:plan", must):
-            if missing or root is None or not commits:
-                self.table.add("history:plan", None, must, f"commits not in this clone: {missing or 'none recorded'}")
+            if gap or root is None:
+                self.table.add("history:plan", None, must, gap or "no project at hand")
             else:
-                # A later plan asks for other episodes, not for other trainings.
-                evaluated = {job["commit"] for job in self._jobs() if job["stage"] in TIMED_STAGES}
-                commits = sorted(evaluated) or commits
-                plan = self.documents["bundle.json"]["plan"]
-                blob = git.blob_id(self.files["plan.yaml"])
-                wrong = [commit for commit in commits if _blob_at(root, commit, plan["path"]) != blob]
-                first = git.first_commit_with(root, commits[0], plan["path"], blob)
-                found = f"not at {wrong}" if wrong else f"committed at {first}"
-                self.table.add("history:plan", not wrong, must, found)
-        must = "the recipe names all code that its stage reached, as it is in the commit at which the stage ran"
+                self._plan_history(root, must)
+        if gap is None and any(job["dirty"] for job in self._jobs()):
+            gap = "made from a modified checkout"
+        must = "the code of each stage is that of the commit at which it ran"
         with self.table.guard("history:code", must):
-            dirty = any(job["dirty"] for job in self._jobs())
-            if missing or root is None or not commits or dirty:
-                reason = "made from a modified checkout" if dirty else f"commits not in this clone: {missing}"
-                self.table.add("history:code", None, must, reason)
-                return
-            wrong = set()
-            recipes = self.documents["recipe.json"]
-            for stage, commit in sorted({(job["stage"], job["commit"]) for job in self._jobs()}):
-                recipe = recipes[stage]
-                reached = _closure_of(root, commit, recipe).code
-                # A later rowproof may follow imports less far; what is named beyond must exist all the same.
-                wrong |= {f"{path} at {commit[:12]}" for path in reached if path not in recipe["code"]}
-                for path, expected in recipe["code"].items():
-                    if (reached.get(path) or _code_digest(root, commit, path)) != expected:
-                        wrong.add(f"{path} at {commit[:12]}")
-            self.table.add("history:code", not wrong, must, f"differing {sorted(wrong)}" if wrong else "equal")
+            if gap or root is None:
+                self.table.add("history:code", None, must, gap or "no project at hand")
+            else:
+                wrong = [w for stage, commit in self._ran() for w in self._code_problems(root, stage, commit)]
+                self.table.add("history:code", not wrong, must, f"differing {wrong}" if wrong else "equal")
         must = "the recipe pins what the lock file pinned at the commit at which its stage ran"
         with self.table.guard("history:pins", must):
-            wrong = set()
-            recipes = self.documents["recipe.json"]
-            for stage, commit in sorted({(job["stage"], job["commit"]) for job in self._jobs()}):
-                reached = _closure_of(root, commit, recipes[stage])
-                numeric = _literal_at(root, commit, "workflow/rowproof/recipes.py", "NUMERIC")
-                locked = _pins_at(root, commit)
-                pins = {name: locked.get(name, "unpinned") for name in numeric if name in reached.packages}
-                if not _same(recipes[stage]["pins"], pins):
-                    wrong.add(f"{stage}: {recipes[stage]['pins']}, locked {pins}")
-            self.table.add("history:pins", not wrong, must, f"differing {sorted(wrong)}" if wrong else "equal")
+            if gap or root is None:
+                self.table.add("history:pins", None, must, gap or "no project at hand")
+            else:
+                wrong = []
+                for stage, commit in self._ran():
+                    tree = tree_at(root, commit)
+                    locked = pins_of(tree.closure(*_roots(self._stated_places(stage))), tree.pins)
+                    stated = self.documents["recipe.json"][stage]["pins"]
+                    if not _same(stated, locked):
+                        wrong.append(f"{stage}: {stated}, locked {locked}")
+                self.table.add("history:pins", not wrong, must, f"differing {wrong}" if wrong else "equal")
+        self._lock(gap)
+
+    def _ran(self) -> list[tuple[str, str]]:
+        """Which stage ran at which commit."""
+        return sorted({(job["stage"], job["commit"]) for job in self._jobs()})
+
+    def _plan_history(self, root: Path, must: str) -> None:
+        assert self.engine is not None
+        document = self.documents["bundle.json"]
+        row, path = document["row"], document["plan"]["path"]
+        own = slice_digest(self.files["plan.yaml"], row, self.engine)
+        # What a training is set up with is checked by itself; a plan may name it later.
+        evaluated = {job["commit"] for job in self._jobs() if job["stage"] in TIMED_STAGES}
+        commits = sorted(evaluated) or self._commits()
+        wrong = []
+        for commit in commits:
+            data = _file_at(root, commit, path)
+            if data is None or own is None or slice_digest(data, row, self.engine) != own:
+                wrong.append(commit)
+        first = git.first_commit_with(root, commits[0], path, git.blob_id(self.files["plan.yaml"]))
+        if first is None and not wrong:
+            wrong = [f"{commits[0]} (no such version of the file before it)"]
+        self.table.add("history:plan", not wrong, must, f"not at {wrong}" if wrong else f"committed at {first}")
+
+    def _code_problems(self, root: Path, stage: str, commit: str) -> list[str]:
+        """How the code and the data files of a stage differ from those of a commit."""
+        recipe, places = self.documents["recipe.json"][stage], self._stated_places(stage)
+        if recipe["code"]["form"] != FORM:
+            raise HistoryGap(
+                f"keys of form {recipe['code']['form']} cannot be made again: build the row, which restates it"
+            )
+        tree = tree_at(root, commit)
+        reached = tree.closure(*_roots(places))
+        problems = []
+        if reached.key != recipe["code"]["key"]:
+            problems.append(f"{stage} at {commit[:12]}")
+        if reached.files != places.get("files"):
+            problems.append(f"files of {stage} at {commit[:12]}")
+        problems += [
+            f"{path} at {commit[:12]}" for path, digest in recipe["data"].items() if tree.digest_of(path) != digest
+        ]
+        return problems
+
+    def _lock(self, gap: str | None) -> None:
+        """What the row took from files beside the plan is what the plan's lock pins, then and now."""
+        must = "partners, training and settings are those that the plan's lock pins, at the records' commits and today"
+        with self.table.guard("plan:lock", must):
+            recipes, document = self.documents["recipe.json"], self.documents["bundle.json"]
+            training = recipes["train"]["setup"]["training"] if "train" in recipes else None
+            selection = recipes["select"]["setup"] if "select" in recipes else None
+            found = pinned(recipes["simulate"]["setup"], training, selection)
+            if self.root is None:
+                raise HistoryGap("no project at hand")
+            path = lock_path(document["plan"]["path"])
+            today = self.root / path
+            locks = {"today": today.read_bytes() if today.is_file() else None}
+            if gap is None:
+                head = {job["commit"] for job in self._jobs() if job["stage"] == "bundle"}
+                locks |= {commit: _file_at(self.root, commit, path) for commit in sorted(head)}
+            wrong = []
+            for where, data in locks.items():
+                digests = {} if data is None else read_lock(data, path)
+                wrong += [f"{name} {where[:12]}" for name, value in found.items() if digests.get(name) != value]
+            holds = False if wrong else None if gap else True
+            self.table.add(
+                "plan:lock", holds, must, f"other or none: {wrong}" if wrong else gap or f"{len(found)} digests"
+            )
 
 
 @lru_cache(maxsize=4096)
@@ -771,55 +874,30 @@ def _has_commit(root: Path, commit: str) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def _blob_at(root: Path, commit: str, path: str) -> str | None:
-    return git.blob_at(root, commit, path)
+def _file_at(root: Path, commit: str, path: str) -> bytes | None:
+    return git.file_at(root, commit, path)
 
 
-@lru_cache(maxsize=4096)
-def _code_digest(root: Path, commit: str, path: str) -> str | None:
-    data = git.file_at(root, commit, path)
-    return None if data is None else analyse(data, "", False, path).digest
-
-
-def _closure_of(root: Path, commit: str, recipe: Mapping[str, Any]) -> Closure:
-    return _closure_at(root, commit, recipe["stage"], recipe.get("producer"), tuple(recipe.get("programs", ())))
-
-
-@lru_cache(maxsize=256)
-def _closure_at(root: Path, commit: str, stage: str, producer: str | None, programs: tuple[str, ...]) -> Closure:
-    """The code closure of a stage in a commit, by the names of scripts and observers that this commit had."""
-    scripts = _literal_at(root, commit, "workflow/rowproof/recipes.py", "SCRIPTS")
-    observers = _literal_at(root, commit, "workflow/rowproof/closure.py", "OBSERVERS")
-    archive = git.run(root, "archive", "--format=tar", commit, "--", "workflow")
-    if archive is None:
-        raise RowproofError(f"{commit} must hold the folder workflow, found none")
-    with tempfile.TemporaryDirectory(prefix="rowproof-") as folder:
-        with tarfile.open(fileobj=BytesIO(archive)) as tar:
-            tar.extractall(folder, filter="data")
-        modules = [producer] if producer else []
-        return closure(Path(folder), [scripts[stage], *programs], modules, HashCache(None), frozenset(observers))
-
-
-@lru_cache(maxsize=256)
-def _literal_at(root: Path, commit: str, path: str, name: str) -> Any:
-    """The value of a module constant in a commit, read and not run."""
-    data = git.file_at(root, commit, path)
-    for node in ast.parse(data or b"").body:
-        if isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == name for t in node.targets):
-            value = node.value
-            return ast.literal_eval(value.args[0] if isinstance(value, ast.Call) else value)
-    raise RowproofError(f"{path} at {commit} must define {name}, found no such constant")
-
-
-@lru_cache(maxsize=256)
-def _pins_at(root: Path, commit: str) -> dict[str, str]:
-    """The lock file of a commit."""
-    with tempfile.TemporaryDirectory(prefix="rowproof-") as folder:
-        data = git.file_at(root, commit, "requirements.lock")
+def _commit_reader(root: Path, commit: str) -> Read:
+    def read(path: str) -> bytes:
+        data = _file_at(root, commit, path)
         if data is None:
-            raise RowproofError(f"{commit} must hold requirements.lock, found none")
-        (Path(folder) / "requirements.lock").write_bytes(data)
-        return read_pins(Path(folder))
+            raise ConfigError(f"{path}: must be in {commit}, found no such file")
+        return data
+
+    return read
+
+
+def _roots(places: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Scripts and modules from which the code of a stage is reached."""
+    producer = [places["producer"]] if "producer" in places else []
+    return (places["script"], *places.get("programs", ())), (*producer, *places.get("modules", ()))
+
+
+@lru_cache(maxsize=1024)
+def _key_here(roots: tuple[tuple[str, ...], tuple[str, ...]]) -> str:
+    """The key of the code that this process runs, by its roots."""
+    return closure(FolderSources(PACKAGE_ROOT, _SOURCES), *roots).key
 
 
 def _as_model(recorded: Mapping[str, Any], model: type[BaseModel], where: str) -> BaseModel:
