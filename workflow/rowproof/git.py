@@ -3,6 +3,7 @@
 import hashlib
 import os
 import subprocess
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,7 +26,7 @@ def blob_id(data: bytes) -> str:
     return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
 
 
-def _call(repo: Path, *args: str, foreign: bool = False) -> tuple[int, bytes, str]:
+def _call(repo: Path, *args: str, foreign: bool = False, given: bytes = b"") -> tuple[int, bytes, str]:
     """Exit code, standard output and first line of complaint of ``git -C repo args``.
 
     Args:
@@ -33,6 +34,7 @@ def _call(repo: Path, *args: str, foreign: bool = False) -> tuple[int, bytes, st
         args: the command; what comes from evidence must stand behind ``--end-of-options`` or a fixed prefix.
         foreign: the repository may belong to another user (usual in containers) and is not trusted. Only object
             look-ups may be asked then, none of which executes anything that the repository configures.
+        given: standard input.
 
     Raises:
         HistoryGap: git is missing or does not answer in time.
@@ -48,12 +50,13 @@ def _call(repo: Path, *args: str, foreign: bool = False) -> tuple[int, bytes, st
     )
     settings = OVERRIDES
     if foreign:
-        environment.update(GIT_CONFIG_GLOBAL=os.devnull, GIT_NO_LAZY_FETCH="1")
+        # An older git does not know of lazy fetching as something to refuse; without a protocol it cannot fetch.
+        environment.update(GIT_CONFIG_GLOBAL=os.devnull, GIT_NO_LAZY_FETCH="1", GIT_ALLOW_PROTOCOL="none")
         settings = (*OVERRIDES, "-c", "safe.directory=*")
     try:
         done = subprocess.run(
             ["git", "-C", os.fspath(repo), *settings, *args],
-            stdin=subprocess.DEVNULL,
+            input=given,
             capture_output=True,
             timeout=TIMEOUT_S,
             env=environment,
@@ -135,6 +138,43 @@ def first_commit_with(repo: Path, commit: str, path: str, blob: str) -> str | No
         if blob_at(repo, candidate, path) == blob:
             return candidate
     return None
+
+
+def files_at(repo: Path, commit: str) -> dict[str, str]:
+    """Path relative to ``repo`` -> object id of each regular file of ``commit`` below the folder ``repo``.
+
+    Raises:
+        HistoryGap: no repository, or the commit or one of its trees is not in this clone.
+    """
+    code, out, complaint = _call(repo, "ls-tree", "-r", "-z", "--end-of-options", commit, foreign=True)
+    if code:
+        raise HistoryGap(f"the files of commit {commit} must be in this clone: fetch the full history ({complaint})")
+    entries = (entry.split(b"\t", 1) for entry in out.split(b"\0") if entry)
+    files = ((os.fsdecode(path), *meta.decode("ascii").split()) for meta, path in entries)
+    return {path: oid for path, mode, kind, oid in files if kind == "blob" and mode in ("100644", "100755")}
+
+
+def blobs(repo: Path, oids: Iterable[str]) -> dict[str, bytes]:
+    """Raw content of blobs by object id, all from one process of git.
+
+    Raises:
+        HistoryGap: git fails, or a blob is not in this clone, as in a partial one.
+    """
+    wanted = sorted(set(oids))
+    code, out, complaint = _call(
+        repo, "cat-file", "--batch", foreign=True, given="".join(f"{oid}\n" for oid in wanted).encode("ascii")
+    )
+    found: dict[str, bytes] = {}
+    start = 0
+    for oid in wanted:
+        end = out.find(b"\n", start)
+        head = out[start:end].split() if end >= 0 else []
+        if code or len(head) != 3 or head[:2] != [oid.encode(), b"blob"]:
+            state = head[1].decode("ascii", "replace") if len(head) == 2 else complaint
+            raise HistoryGap(f"file content {oid} must be in this clone, found it {state}: fetch the full history")
+        start = end + 1 + int(head[2]) + 1
+        found[oid] = out[end + 1 : start - 1]
+    return found
 
 
 class History:
