@@ -81,6 +81,45 @@ def _why(args: argparse.Namespace) -> int:
     return 1 if report else 0
 
 
+def _lock(args: argparse.Namespace) -> int:
+    from rowproof.boards import load_config
+    from rowproof.plan_lock import lock_path, write_lock
+
+    _, setups = load_config(project_root())
+    unknown = [board for board in args.boards if board not in setups]
+    if unknown:
+        raise RowproofError(f"{', '.join(unknown)}: must be a board of this project ({', '.join(setups)})")
+    for board in args.boards or setups:
+        path = lock_path(setups[board].plan_path)
+        print(f"{path}: {'wrote: commit it with the plan' if write_lock(setups[board]) else 'pins everything already'}")
+    return 0
+
+
+def _attest(args: argparse.Namespace) -> int:
+    from rowproof.attest import ATTESTED, attest
+    from rowproof.boards import load_config
+    from rowproof.recipes import Project
+
+    root = project_root()
+    _, setups = load_config(root)
+    known = [f"{name}/{row}" for name, setup in setups.items() for row in setup.board.rows]
+    names = row_names(args.rows, known) if args.rows else known
+    project = Project.read(root, root / "results", root / "work")
+    stages = args.stage or list(ATTESTED)
+    complete, paths = True, []
+    for board, setup in setups.items():
+        rows = [name.removeprefix(f"{board}/") for name in names if name.rpartition("/")[0] == board]
+        if rows:
+            written, whole = attest(setup, project, rows, stages, args.cores, print)
+            paths += written
+            complete = complete and whole
+    for path in paths:
+        print(f"wrote {path.relative_to(root)}: commit it")
+    if not paths:
+        print("nothing to attest")
+    return 0 if complete else 1
+
+
 def _reproduce(args: argparse.Namespace) -> int:
     from rowproof.boards import load_config
     from rowproof.reproduce import reproduce
@@ -189,6 +228,19 @@ def parser() -> argparse.ArgumentParser:
     sub.add_argument("rows", nargs="*", metavar="ROW")
     sub.add_argument("--json", action="store_true")
     sub.set_defaults(run=_why)
+
+    sub = commands.add_parser("lock", help="pin what the plans of boards take from other files, by digest")
+    sub.add_argument("boards", nargs="*", metavar="BOARD", help="default: all boards")
+    sub.set_defaults(run=_lock)
+
+    sub = commands.add_parser(
+        "attest",
+        help="compare the code that made rows with that at hand on the same units, and attest where both agree",
+    )
+    sub.add_argument("rows", nargs="*", metavar="ROW", help="default: all rows whose code differs and nothing else")
+    sub.add_argument("--stage", action="append", choices=("train", "select", "specs", "simulate", "time"))
+    sub.add_argument("--cores", type=int, default=os.cpu_count() or 1)
+    sub.set_defaults(run=_attest)
 
     sub = commands.add_parser("reproduce", help="rebuild rows in a fresh place and compare them by tier")
     sub.add_argument("rows", nargs="*", metavar="ROW", help="default: quick_rows of config/config.yaml")

@@ -26,6 +26,7 @@ OBSERVERS = frozenset(
         "rowproof.evidence.verify",
         "rowproof.files",
         "rowproof.jobs",
+        "rowproof.provenance",
     }
 )
 

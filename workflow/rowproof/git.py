@@ -177,6 +177,23 @@ def blobs(repo: Path, oids: Iterable[str]) -> dict[str, bytes]:
     return found
 
 
+def export(repo: Path, commit: str, folder: Path, below: Iterable[str]) -> None:
+    """Write the files of ``commit`` below these folders into ``folder``, as they are: no filter, no attribute, no link.
+
+    Raises:
+        HistoryGap: see :func:`files_at` and :func:`blobs`.
+    """
+    tops = tuple(f"{name}/" for name in below)
+    files = {path: oid for path, oid in files_at(repo, commit).items() if path.startswith(tops)}
+    contents = blobs(repo, files.values())
+    for path, oid in files.items():
+        target = folder / path
+        if ".." in Path(path).parts or (target.is_absolute() and not target.is_relative_to(folder)):
+            raise RowproofError(f"commit {commit} must hold plain paths, found {path!r}")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(contents[oid])
+
+
 class History:
     """The history of a clone that somebody names as a witness: what it cannot answer is a :class:`HistoryGap`."""
 

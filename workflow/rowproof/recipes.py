@@ -138,6 +138,11 @@ class CodeTree:
 
         return cls(CommitSources(root, commit), pins, digest_of, observers)
 
+    def has_module(self, name: str) -> bool:
+        """Whether there is such a module."""
+        base = f"workflow/{name.replace('.', '/')}"
+        return any(self.sources.analysis(path) is not None for path in (f"{base}.py", f"{base}/__init__.py"))
+
     def closure(self, scripts: tuple[str, ...], modules: tuple[str, ...]) -> Closure:
         """The code that these roots reach."""
         if (scripts, modules) not in self.closures:
@@ -231,7 +236,7 @@ def make_recipe(
     """
     by_name = tuple(setup.engine.modules(stage, own["setup"])) if "setup" in own else ()
     data_files = tuple(setup.engine.data_files(stage, own["setup"])) if "setup" in own else ()
-    by_name = tuple(name for name in by_name if script is None or tree.sources.has_module(name))
+    by_name = tuple(name for name in by_name if script is None or tree.has_module(name))
     script = script or SCRIPTS[stage]
     scripts = (script, *own.get("programs", ()))
     modules = (*([own["producer"]] if "producer" in own else []), *by_name)

@@ -1,0 +1,371 @@
+"""Makes and checks attestations of equivalence: old and new code run on the same units and must make the same bytes.
+
+Which units are compared follows from both codes, so nobody can choose them. Exact engines: all episodes. Others: as
+many as :data:`DRAWN` episodes of each row. Trainings: the first update of every seed, and one whole training of a drawn
+seed. Selections: the checkpoints that the bundle holds. Times cannot be made again: the programs that were timed must
+be untouched, and the records that say what they computed attested.
+"""
+
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rowproof import git
+from rowproof.determinism import PINNED_ENVIRONMENT
+from rowproof.equivalence import FOLDER, SCHEMA, Equivalences
+from rowproof.errors import RowproofError
+from rowproof.files import write_atomic
+from rowproof.hashing import sha256_hex
+from rowproof.jobs import installed
+from rowproof.layout import document_digest, learned_files
+from rowproof.provenance import TIME_FORMAT
+from rowproof.recipes import Project, Recorded, board_statuses, record_recipes, stages_of, timing_recipe
+from rowproof.records import decode, digest, encode_document
+from rowproof.seeding import substream
+from rowproof.stages import stage_key
+
+if TYPE_CHECKING:
+    from rowproof.boards import BoardSetup
+
+DRAWN = 300
+"""Episodes of a row that are compared where an engine is not exact."""
+ATTESTED = ("train", "select", "specs", "simulate", "time")
+WORKER = Path(__file__).with_name("attest_worker.py")
+
+
+def draw_of(stage: str, row: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
+    """The digest from which the compared units are drawn: of both codes, of the stage and of the row."""
+    return digest({"stage": stage, "row": row, "before": before["key"], "after": after["key"]})
+
+
+def drawn_units(draw: str, of: int, count: int) -> list[int]:
+    """``count`` of the numbers below ``of`` (all, if there are not so many), in order."""
+    if of <= count:
+        return list(range(of))
+    rng = substream(f"attest.units.{draw}", 0)
+    return sorted(int(index) for index in rng.permutation(of)[:count])
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A stage of a row whose recorded code differs from that at hand, and nothing else of it."""
+
+    row: str
+    stage: str
+    before: dict[str, Any]
+    after: dict[str, Any]
+    commit: str
+    recorded: Recorded
+
+
+def differences(setup: "BoardSetup", project: Project) -> list[Difference]:
+    """What attestations could bridge: stages of a board's rows that differ by their code alone, bridged or not."""
+    from rowproof.recipes import keep_stage
+
+    found = []
+    statuses = board_statuses(setup, project)
+    anything = _Anything()
+    for row, status in statuses.items():
+        if status.recorded.recipes is None or status.recorded.provenance is None:
+            continue
+        current = record_recipes(setup, row, project.tree)
+        kept: dict[str, Any] = {}
+        if "time" in stages_of(setup, row):
+            keys = {
+                name: stage_key((each.recorded.recipes or {}).get("simulate", each.recipes["simulate"]))
+                for name, each in statuses.items()
+            }
+            current["time"] = timing_recipe(setup, setup.plan.rows[row].campaign, project.tree, keys)
+        for stage, recipe in current.items():
+            if stage == "time":
+                now = recipe
+            else:
+                now = {**recipe, "upstream": {name: stage_key(kept[name]) for name in recipe["upstream"]}}
+            kept[stage] = keep_stage(setup, row, stage, now, status.recorded, anything, {})
+            was = kept[stage]
+            if was is not now and was["code"] != now["code"]:
+                jobs = status.recorded.provenance["jobs"]
+                commits = sorted({job["commit"] for job in jobs if job["stage"] == stage})
+                found.append(Difference(row, stage, was, now, commits[0], status.recorded))
+    return found
+
+
+class _Anything(Equivalences):
+    """Connects every code with every other: tells what else differs."""
+
+    def chain(self, row: str, stage: str, was: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[str, ...]:
+        return ()
+
+
+class Trees:
+    """Commits as folders that can be run from, made of raw objects below a temporary folder."""
+
+    def __init__(self, root: Path, folder: Path, fetched: Iterable[str]) -> None:
+        """Commits of the repository around ``root``; ``fetched`` files are copied from the checkout."""
+        self._root, self._folder, self._fetched = root, folder, sorted(set(fetched))
+
+    def at(self, commit: str) -> Path:
+        """The folder of a commit.
+
+        Raises:
+            HistoryGap: the commit is not in this clone.
+        """
+        place = self._folder / commit
+        if not place.is_dir():
+            making = place.with_suffix(".making")
+            shutil.rmtree(making, ignore_errors=True)
+            git.export(self._root, commit, making, ("workflow", "config", "resources"))
+            for name in self._fetched:
+                if (self._root / name).is_file():
+                    (making / name).parent.mkdir(parents=True, exist_ok=True)
+                    shutil.copyfile(self._root / name, making / name)
+            making.rename(place)
+        return place
+
+
+def run_units(tree: Path, task: Mapping[str, Any], folder: Path) -> bytes:
+    """The canonical lines of a task, made by the code of ``tree`` in a process of its own.
+
+    Raises:
+        RowproofError: the process failed.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    output = folder / "made.jsonl"
+    whole = {**task, "root": str(tree), "output": str(output), "folder": str(folder / "training")}
+    (folder / "task.json").write_bytes(json.dumps(whole).encode())
+    environment = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "ROWPROOF_"))}
+    environment |= {**PINNED_ENVIRONMENT, "PYTHONPATH": str(tree / "workflow"), "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run(
+        [sys.executable, str(WORKER), str(folder / "task.json")],
+        cwd=tree,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        tail = done.stderr.decode("utf-8", "replace").strip().splitlines()[-3:]
+        raise RowproofError(
+            f"stage {task['stage']} of {task['board']}/{task['row']} must run, found: {' | '.join(tail)}"
+        )
+    return output.read_bytes()
+
+
+@dataclass(frozen=True)
+class _Comparison:
+    """What is compared for one stage of one row, by which tasks."""
+
+    difference: Difference
+    draw: str
+    what: str
+    of: int
+    drawn: list[int] | None
+    tasks: tuple[dict[str, Any], ...]
+
+
+def _comparison(setup: "BoardSetup", found: Difference, results: Path) -> _Comparison:
+    row, stage = found.row, found.stage
+    name = f"{setup.board.board}/{row}"
+    draw = draw_of(stage, name, found.before["code"], found.after["code"])
+    seeds = list(setup.plan.grid.seeds)
+    task: dict[str, Any] = {
+        "stage": stage,
+        "board": setup.board.board,
+        "row": row,
+        "specs_producer": setup.engine.specs_module,
+        "producer": found.after.get("producer"),
+        "units": [],
+        "checkpoints": {},
+        "first_update_of": [],
+        "whole": [],
+    }
+    if row in setup.trainings and stage in ("select", "simulate"):
+        folder = results / name
+        for seed in seeds:
+            chosen = decode((folder / learned_files(seed)[1]).read_bytes(), "selection")["selected"]
+            task["checkpoints"][str(seed)] = [chosen["uri"], str((folder / learned_files(seed)[2]).resolve())]
+    if stage == "specs":
+        return _Comparison(found, draw, "specs", 0, None, (task,))
+    if stage == "select":
+        return _Comparison(found, draw, "selected checkpoints", len(seeds), None, (task,))
+    if stage == "train":
+        (seed,) = (seeds[index] for index in drawn_units(draw, len(seeds), 1))
+        tasks = ({**task, "first_update_of": seeds}, {**task, "whole": [seed]})
+        return _Comparison(
+            found, draw, "first updates, and whole trainings of the drawn seeds", len(seeds), [seed], tasks
+        )
+    grid = setup.plan.grid
+    of = len(seeds) * len(setup.plan.partners_of(row)) * grid.episodes_per_partner
+    units = list(range(of)) if setup.engine.replays else drawn_units(draw, of, DRAWN)
+    drawn = None if len(units) == of else units
+    return _Comparison(found, draw, "episodes", of, drawn, ({**task, "units": units},))
+
+
+def attest(
+    setup: "BoardSetup",
+    project: Project,
+    rows: Sequence[str],
+    stages: Sequence[str],
+    cores: int,
+    write: Callable[[str], Any],
+) -> tuple[list[Path], bool]:
+    """Compare old and new code of the named rows and stages, and write what holds as attestations.
+
+    Stages that differ are said and left out: their rows are stale.
+
+    Returns:
+        The files written, and whether everything that was compared is equal.
+
+    Raises:
+        RowproofError: the checkout is modified, or a commit cannot be run.
+    """
+    state = git.tree_state(project.root)
+    if state.dirty:
+        raise RowproofError(
+            f"an attestation speaks of commits: the checkout must be clean, found {', '.join(state.changed)} modified: "
+            "commit first"
+        )
+    # What a clock showed rests on attested records.
+    wanted = [f for f in differences(setup, project) if f.row in rows and f.stage in stages]
+    bridged = project.equivalences
+    board = setup.board.board
+    wanted = [
+        f for f in wanted if bridged.chain(f"{board}/{f.row}", f.stage, f.before["code"], f.after["code"]) is None
+    ]
+    started = datetime.now(UTC)
+    made: dict[str, dict[str, Any]] = {}
+    with tempfile.TemporaryDirectory(prefix="rowproof-attest-") as temporary:
+        trees = Trees(project.root, Path(temporary) / "trees", setup.engine.files)
+        for commit in {state.commit, *(found.commit for found in wanted)}:
+            trees.at(commit)
+        plain = [found for found in wanted if found.stage != "time"]
+        comparisons = [_comparison(setup, found, project.results) for found in plain]
+        with ThreadPoolExecutor(cores) as pool:
+            sides = {
+                (index, number, commit): pool.submit(
+                    run_units,
+                    trees.at(commit),
+                    _as_of(task, c, commit),
+                    Path(temporary) / f"{index}-{number}-{commit[:12]}",
+                )
+                for index, c in enumerate(comparisons)
+                for number, task in enumerate(c.tasks)
+                for commit in dict.fromkeys((state.commit, c.difference.commit))
+            }
+            for index, c in enumerate(comparisons):
+                old, new = (
+                    b"".join(sides[index, number, commit].result() for number in range(len(c.tasks)))
+                    for commit in (c.difference.commit, state.commit)
+                )
+                _judge(setup, c, old, new, state.commit, made, write)
+    for found in wanted:
+        if found.stage == "time":
+            _judge_timing(setup, found, state.commit, made, project, write)
+    whole = sum(len(rows) for rows in made.values()) == len(wanted)
+    return _write(setup, made, started, state.commit, project.root), whole
+
+
+def _as_of(task: Mapping[str, Any], c: _Comparison, commit: str) -> dict[str, Any]:
+    """The task as the code of a commit is called."""
+    places = c.difference.before if commit == c.difference.commit else c.difference.after
+    return {**task, "producer": places.get("producer")}
+
+
+def _judge(
+    setup: "BoardSetup",
+    c: _Comparison,
+    old: bytes,
+    new: bytes,
+    commit: str,
+    made: dict[str, dict[str, Any]],
+    write: Callable[[str], Any],
+) -> None:
+    found, name = c.difference, f"{setup.board.board}/{c.difference.row}"
+    lines = old.count(b"\n")
+    if old != new:
+        pairs = zip(old.splitlines(), new.splitlines(), strict=False)
+        differing = sum(a != b for a, b in pairs)
+        write(f"DIFFERS {name} {found.stage}: {differing} of {lines} {c.what}: the row is stale")
+        return
+    entry = {
+        "before": _side(found.before, found.commit),
+        "after": _side(found.after, commit),
+        "draw": c.draw,
+        "units": {"what": c.what, "of": c.of or lines, "drawn": c.drawn, "compared_sha256": sha256_hex(old)},
+    }
+    made.setdefault(found.stage, {})[found.row] = entry
+    write(f"equal   {name} {found.stage}: {lines} {c.what} compared")
+
+
+def _side(recipe: Mapping[str, Any], commit: str) -> dict[str, Any]:
+    places = {key: recipe[key] for key in ("script", "producer", "programs", "modules") if key in recipe}
+    return {"commit": commit, "code": recipe["code"], "places": places}
+
+
+def _judge_timing(
+    setup: "BoardSetup",
+    found: Difference,
+    commit: str,
+    made: dict[str, dict[str, Any]],
+    project: Project,
+    write: Callable[[str], Any],
+) -> None:
+    """Times hold where the programs that were timed are untouched and what they computed is attested."""
+    name, board = f"{setup.board.board}/{found.row}", setup.board.board
+    programs = set(found.after.get("programs", ()))
+    old, new = (
+        {path: recipe["files"].get(path) for path in sorted(programs)} for recipe in (found.before, found.after)
+    )
+    untouched = old == new and None not in new.values()
+    now = record_recipes(setup, found.row, project.tree)["simulate"]
+    was = (found.recorded.recipes or {})["simulate"]
+    same = was["code"] == now["code"] or found.row in made.get("simulate", {})
+    same = same or project.equivalences.chain(f"{board}/{found.row}", "simulate", was["code"], now["code"]) is not None
+    if not (untouched and same):
+        why = "the programs that were timed changed" if not untouched else "its records are not attested"
+        write(f"DIFFERS {name} time: {why}: the row is stale")
+        return
+    entry = {
+        "before": _side(found.before, found.commit),
+        "after": _side(found.after, commit),
+        "draw": draw_of("time", name, found.before["code"], found.after["code"]),
+        "units": {"what": "programs", "of": len(new), "drawn": None, "compared_sha256": digest(new)},
+    }
+    made.setdefault("time", {})[found.row] = entry
+    write(f"equal   {name} time: {len(new)} programs untouched, records attested")
+
+
+def _write(
+    setup: "BoardSetup", made: Mapping[str, Mapping[str, Any]], started: datetime, commit: str, root: Path
+) -> list[Path]:
+    paths = []
+    ended = datetime.now(UTC)
+    for stage, rows in made.items():
+        document = {
+            "schema": SCHEMA,
+            "board": setup.board.board,
+            "stage": stage,
+            "rows": dict(sorted(rows.items())),
+            "made": {
+                "started": started.strftime(TIME_FORMAT),
+                "ended": ended.strftime(TIME_FORMAT),
+                "seconds": round((ended - started).total_seconds(), 3),
+                "platform": platform.platform(),
+                "versions": {name: installed(name) for name in ("numpy", "sapien", "torch")},
+            },
+        }
+        data = encode_document({**document, "digest": document_digest(document)})
+        path = root / FOLDER / f"{setup.board.board.replace('/', '-')}-{stage}-{commit[:12]}.json"
+        write_atomic(path, data)
+        paths.append(path)
+    return paths
