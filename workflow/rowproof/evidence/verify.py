@@ -405,7 +405,7 @@ class _Checker:
         must = "every checkpoint was judged in the planned episodes, and the best of them, then the earliest, was taken"
         with self.table.guard(f"selection:seed{seed}", must):
             assert self.plan is not None and self.engine is not None and self.engine.validation_module is not None
-            validation = import_module(self.engine.validation_module)
+            validation = import_module(self.engine.checks_module or self.engine.validation_module)
             setup = recipes["select"]["setup"]
             candidates = self.documents[training_name]["checkpoints"]
             problems = selection_problems(self.documents.get(selection_name), seed, candidates, setup["limits"])
@@ -595,6 +595,7 @@ class _Checker:
         specs: list[dict[str, Any]] = []
         pairs: list[tuple[str, dict[str, Any], dict[str, Any]]] = []
         simulate = import_module(self.engine.simulate_module)
+        checks = import_module(self.engine.checks_module or self.engine.simulate_module)
         with self.table.guard("records:set", must):
             grid = self.plan.grid
             demanded = len(grid.seeds) * len(self.setup["members"]) * grid.episodes_per_partner
@@ -622,7 +623,7 @@ class _Checker:
             problems = [
                 f"{place}: {problem}"
                 for place, spec, record in pairs
-                for problem in simulate.check_record(self.setup, spec, record)
+                for problem in checks.check_record(self.setup, spec, record)
             ]
             found = "; ".join(problems[:5]) + (f"; {len(problems)} in all" if len(problems) > 5 else "")
             self.table.add("records:content", not problems, must, found or f"{len(pairs)} records")
