@@ -21,11 +21,11 @@ import yaml
 from rowproof.chamber.cocarry import rig
 from rowproof.chamber.cocarry.conditions import CONDITIONS
 from rowproof.chamber.cocarry.control import command
-from rowproof.chamber.cocarry.egos import build_ego
 from rowproof.chamber.cocarry.goals import evaluation_goal_m
 from rowproof.chamber.cocarry.observation import View
-from rowproof.chamber.cocarry.partners import Player, build_partner
+from rowproof.chamber.cocarry.player import Player
 from rowproof.chamber.cocarry.scene import Scene
+from rowproof.chamber.cocarry.seats import build_ego, build_partner
 from rowproof.chamber.cocarry.telemetry import Judge, measure
 from rowproof.chamber.cocarry_cell import PUBLISHED_CELL
 from rowproof.evidence.statistics import linear_percentile

@@ -9,16 +9,17 @@ import time
 import numpy as np
 from rowproof.chamber.cocarry import rig
 from rowproof.chamber.cocarry.control import command
-from rowproof.chamber.cocarry.egos import RANDOM, REFERENCE, STATIC, build_ego
 from rowproof.chamber.cocarry.goals import evaluation_goal_m
+from rowproof.chamber.cocarry.impedance import Gains, ImpedanceController
 from rowproof.chamber.cocarry.observation import View
-from rowproof.chamber.cocarry.partners import Gains, ImpedanceController
 from rowproof.chamber.cocarry.runner import Runner
+from rowproof.chamber.cocarry.seats import build_ego
 from rowproof.chamber.cocarry_cell import PUBLISHED_CELL
 
 TARGET = 550.0
 """Control steps per CPU second, everything included."""
-EPISODES = {REFERENCE: 60, STATIC: 6, RANDOM: 6}
+REFERENCE = "ref_script_cocarry_impedance"
+EPISODES = {REFERENCE: 60, "static": 6, "random": 6}
 FULL_ROW_EPISODES = 1750
 
 

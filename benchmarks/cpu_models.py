@@ -128,7 +128,7 @@ def play(condition: str, act: Callable) -> tuple[list[np.ndarray], list[np.ndarr
 
 def controllers() -> Callable:
     from rowproof.chamber.cocarry import rig
-    from rowproof.chamber.cocarry.partners import Gains, ImpedanceController
+    from rowproof.chamber.cocarry.impedance import Gains, ImpedanceController
 
     both = [ImpedanceController(seat, Gains()) for seat in (rig.EGO, rig.PARTNER)]
     return lambda step, views: [own.act(view) for own, view in zip(both, views, strict=True)]

@@ -164,7 +164,7 @@ def changes(before, after):
 @pytest.mark.parametrize(
     ("file", "old", "new", "expected"),
     [
-        ("workflow/rowproof/chamber/handover.py", "import ", "X = 1\nimport ", ("code", "{file}", "simulate")),
+        ("workflow/rowproof/chamber/handover.py", "from ", "X = 1\nfrom ", ("code", "{file}", "simulate")),
         ("workflow/rowproof/chamber/grid.py", "from ", "X = 1\nfrom ", ("code", "{file}", "specs")),
         ("workflow/rowproof/evidence/statistics.py", "import ", "X = 1\nimport ", ("code", "{file}", "summary")),
         ("workflow/rowproof/evidence/bundle.py", "from coll", "X = 1\nfrom coll", ("code", "{file}", "bundle")),
@@ -524,7 +524,7 @@ def stage_of_edit(project, tmp_path_factory):
         ("rowproof/chamber/cocarry/runner.py", "select"),
         ("rowproof/chamber/cocarry/validation.py", "select"),
         ("rowproof/evidence/selection.py", "select"),
-        ("rowproof/chamber/cocarry/egos.py", "simulate"),
+        ("rowproof/chamber/cocarry/egos/random.py", None),
         ("rowproof/chamber/cocarry/engine.py", "simulate"),
         ("scripts/simulate.py", "simulate"),
         ("rowproof/evidence/statistics.py", "summary"),

@@ -1,8 +1,9 @@
 import pytest
 from rowproof.chamber.cells import parse_cell
-from rowproof.chamber.grid import differences, specs
+from rowproof.chamber.grid import specs
 from rowproof.chamber.handover_cell import HandoverCell
 from rowproof.chamber.push_cell import PushCell
+from rowproof.chamber.record_checks import differences
 from rowproof.errors import ConfigError
 
 

@@ -9,8 +9,14 @@ import yaml
 from helpers import ROOT, shared_data
 from rowproof.chamber import handover
 from rowproof.chamber.grid import specs
-from rowproof.chamber.handover import Observation, Placement, Presentation
 from rowproof.chamber.handover_cell import HandoverCell
+from rowproof.chamber.handover_checks import RECORD_SCHEMA, _failure_modes, check_record
+from rowproof.chamber.handover_drawn_presenter import DrawnPresenter
+from rowproof.chamber.handover_egos import random, ref_script_handover_ego
+from rowproof.chamber.handover_episodes import build_presenter
+from rowproof.chamber.handover_moves import Observation, Placement, Presentation
+from rowproof.chamber.handover_partners.handover_presenter import build
+from rowproof.chamber.handover_task import resolve, target_xy_m
 from rowproof.errors import ConfigError
 from rowproof.partners import PartnerSet
 from rowproof.records import decode_lines, encode_lines
@@ -80,11 +86,11 @@ def test_check_record_accepts_every_published_record(row):
     records = []
     for seed in range(5):
         path = shared_data("chamber-bundles/spikes/results/benchmark/handover-v1", row, f"episodes_seed{seed}.jsonl")
-        records += decode_lines(path.read_bytes(), handover.RECORD_SCHEMA, path.name)
+        records += decode_lines(path.read_bytes(), RECORD_SCHEMA, path.name)
     grid = specs(all_seeds)
     assert len(records) == len(grid) == 500
     for spec, record in zip(grid, records, strict=True):
-        assert handover.check_record(all_seeds, spec, record) == []
+        assert check_record(all_seeds, spec, record) == []
 
 
 # Success mean, force mean, p50, p90, max (N), counts of none / budget_mediated / intrinsic.
@@ -95,7 +101,7 @@ BOARD = {
 }
 
 
-@pytest.mark.parametrize("policy", handover.POLICIES)
+@pytest.mark.parametrize("policy", BOARD)
 def test_published_row_figures(policy):
     row = setup(policy=policy)
     records = list(handover.simulate(row, specs(row)))
@@ -130,7 +136,7 @@ def test_published_fingerprints(name):
     unhurried = {**probe, "cell": {**CELL, "regrasp_budget_s": 1e9}}
     free = list(handover.simulate(unhurried, specs(probe)))
     force_n = [record["force_peak"] for record in records]
-    presenter = handover.build_presenter(seat)
+    presenter = build_presenter(seat)
     actions = [presenter.present(spec["initial_state_seed"]) for spec in specs(probe)]
     assert (
         f"{np.mean([record['success'] for record in records]):.2f}",
@@ -153,20 +159,20 @@ STANDARD_NORMALS = {
 
 @pytest.mark.parametrize("initial_state_seed", STANDARD_NORMALS)
 def test_presenter_draws_in_order(initial_state_seed):
-    presenter = handover.DrawnPresenter(0.0, 0.0, 1.0, 100.0, 1.0, 100.0, 1.0)
+    presenter = DrawnPresenter(0.0, 0.0, 1.0, 100.0, 1.0, 100.0, 1.0)
     drawn = presenter.present(initial_state_seed)
     normals = (drawn[0], drawn[1], drawn[2] - 100.0, drawn[3] - 100.0)
     assert tuple(round(value, 6) for value in normals) == STANDARD_NORMALS[initial_state_seed]
 
 
 def test_presenter_never_hurries():
-    presenter = handover.DrawnPresenter(0.0, 0.0, 1.0, 1.0, 1.0, 0.0, 1.0)
+    presenter = DrawnPresenter(0.0, 0.0, 1.0, 1.0, 1.0, 0.0, 1.0)
     assert presenter.present(0).timing_skew_s == 0.0
     assert presenter.present(1).timing_skew_s > 0.0
 
 
 def test_unbiased_presenter_has_a_stream_of_its_own():
-    biased = handover.DrawnPresenter(0.0, 0.0, 1.0, 5.0, 1.0, 0.0, 1.0)
+    biased = DrawnPresenter(0.0, 0.0, 1.0, 5.0, 1.0, 0.0, 1.0)
     unbiased = dataclasses.replace(biased, grasp_pose_bias_deg=0.0)
     assert biased.present(0).lateral_x_m != unbiased.present(0).lateral_x_m
     assert biased.present(0)[:2] == dataclasses.replace(biased, grasp_pose_bias_deg=45.0).present(0)[:2]
@@ -176,7 +182,7 @@ def test_unbiased_presenter_has_a_stream_of_its_own():
     ("initial_state_seed", "expected"), [(0, (-0.00072426, -0.00001274)), (1, (0.00110758, 0.00474186))]
 )
 def test_target_jitter(initial_state_seed, expected):
-    assert tuple(round(value, 8) for value in handover.target_xy_m(initial_state_seed)) == expected
+    assert tuple(round(value, 8) for value in target_xy_m(initial_state_seed)) == expected
 
 
 @pytest.mark.parametrize(
@@ -189,7 +195,7 @@ def test_target_jitter(initial_state_seed, expected):
 )
 def test_random_placements(initial_state_seed, expected):
     seen = Observation(0.0, 0.0, 0.0, 0.0, 0.0)
-    placed = handover.random_ego(ANCHOR, seen, initial_state_seed, 0)
+    placed = random.place(ANCHOR, seen, initial_state_seed, 0)
     assert tuple(round(value, 8) for value in placed) == expected
 
 
@@ -201,12 +207,12 @@ def test_random_placements(initial_state_seed, expected):
     [(10.0, -10.0, 0.0), (-10.0, 10.0, 0.0), (29.9, -25.0, 0.0), (30.0, -25.0, 1.0), (-40.0, 25.0, 1.0)],
 )
 def test_ref_script_turns_and_asks(error_deg, turn_deg, regrasp):
-    placed = handover.ref_script(ANCHOR, Observation(0.0, 0.0, 2e-4, -1e-4, error_deg), 0, 0)
+    placed = ref_script_handover_ego.place(ANCHOR, Observation(0.0, 0.0, 2e-4, -1e-4, error_deg), 0, 0)
     assert placed == Placement(-2e-4, 1e-4, turn_deg, regrasp)
 
 
 def test_ref_script_translates_within_its_range():
-    placed = handover.ref_script(ANCHOR, Observation(0.0, 0.0, 0.3, 0.4, 0.0), 0, 0)
+    placed = ref_script_handover_ego.place(ANCHOR, Observation(0.0, 0.0, 0.3, 0.4, 0.0), 0, 0)
     assert placed[:2] == pytest.approx((-0.06, -0.08), rel=1e-15)
 
 
@@ -232,13 +238,13 @@ ASK = Placement(0.0, 0.0, 0.0, 1.0)
     ],
 )
 def test_resolver_conditions(presented, placed, binding, mode):
-    outcome = handover.resolve(ANCHOR, presented, placed)
+    outcome = resolve(ANCHOR, presented, placed)
     assert (outcome.binding, outcome.failure_mode, outcome.success) == (binding, mode, not binding)
 
 
 def test_force_can_bind_alone():
     cell = ANCHOR.model_copy(update={"seating_force_limit_n": 60.0})
-    outcome = handover.resolve(cell, Presentation(9e-4, 0.0, 29.9, 0.0), STILL)
+    outcome = resolve(cell, Presentation(9e-4, 0.0, 29.9, 0.0), STILL)
     assert outcome.binding == ("force",)
     assert outcome.force_n == 3.75e4 * 9e-4 + 7.5 * (29.9 - 25.0)
 
@@ -246,14 +252,14 @@ def test_force_can_bind_alone():
 def test_limits_are_exclusive_and_the_budget_inclusive():
     # Powers of two, so that the values meet their limits exactly.
     cell = ANCHOR.model_copy(update={"contact_stiffness_n_per_m": 2.0**15, "seating_force_limit_n": 8.0})
-    assert handover.resolve(cell, Presentation(2.0**-12, 0.0, 0.0, 0.0), STILL).binding == ("force",)
+    assert resolve(cell, Presentation(2.0**-12, 0.0, 0.0, 0.0), STILL).binding == ("force",)
     cell = ANCHOR.model_copy(update={"regrasp_budget_s": 1.5, "regrasp_duration_s": 1.0})
-    assert handover.resolve(cell, Presentation(0.0, 0.0, 45.0, 0.5), ASK).success
-    assert not handover.resolve(cell, Presentation(0.0, 0.0, 45.0, 0.5 + 2.0**-40), ASK).success
+    assert resolve(cell, Presentation(0.0, 0.0, 45.0, 0.5), ASK).success
+    assert not resolve(cell, Presentation(0.0, 0.0, 45.0, 0.5 + 2.0**-40), ASK).success
 
 
 def test_translation_is_cut_to_its_range():
-    outcome = handover.resolve(ANCHOR, Presentation(0.35, 0.0, 0.0, 0.0), Placement(-0.35, 0.0, 0.0, 0.0))
+    outcome = resolve(ANCHOR, Presentation(0.35, 0.0, 0.0, 0.0), Placement(-0.35, 0.0, 0.0, 0.0))
     assert outcome.lateral_m == pytest.approx(0.25, rel=1e-15)
 
 
@@ -279,7 +285,7 @@ def test_ablated_presenter_makes_the_task_infeasible():
     assert len(records) == 100
     assert not any(record["success"] for record in records)
     assert {record["metadata"]["residual_lateral_m"] for record in records} == {0.35 - 0.10}
-    assert all(handover.check_record(ablated, spec, r) == [] for spec, r in zip(grid, records, strict=True))
+    assert all(check_record(ablated, spec, r) == [] for spec, r in zip(grid, records, strict=True))
 
 
 # ---- records ---------------------------------------------------------------------------------------------------
@@ -294,7 +300,7 @@ def test_any_shard_in_any_order_gives_the_same_records():
 
 
 def test_records_differ_between_roots_only_for_the_random_ego():
-    for policy in handover.POLICIES:
+    for policy in BOARD:
         row = setup(seeds=[0], episodes_per_partner=5, policy=policy)
         other = {**row, "root_seed": 1}
         same = list(handover.simulate(row, specs(row))) == list(handover.simulate(other, specs(row)))
@@ -321,9 +327,9 @@ def test_simulate_refuses(change, message):
     ("name", "text"), [("lateral_sigma_m", "-0.1"), ("grasp_pose_bias_deg", "nan"), ("timing_skew_bias_s", "soon")]
 )
 def test_presenter_refuses_parameters(name, text):
-    handover.DrawnPresenter.from_params(MATCHED_PARAMS, "partner x")
+    build(MATCHED_PARAMS, "partner x")
     with pytest.raises(ConfigError, match="partner x"):
-        handover.DrawnPresenter.from_params({**MATCHED_PARAMS, name: text}, "partner x")
+        build({**MATCHED_PARAMS, name: text}, "partner x")
 
 
 def pick(row, mode):
@@ -452,9 +458,9 @@ ALTERATIONS = {
 def test_check_record_catches(name):
     row, spec, record = CASES[ALTERATIONS[name][0]]
     record = json.loads(json.dumps(record))
-    assert handover.check_record(row, spec, record) == []
+    assert check_record(row, spec, record) == []
     ALTERATIONS[name][1](record)
-    problems = handover.check_record(row, spec, record)
+    problems = check_record(row, spec, record)
     assert problems
     assert all(problem.startswith(f"seed {spec['seed']} episode {spec['episode_idx']}") for problem in problems)
 
@@ -462,7 +468,7 @@ def test_check_record_catches(name):
 @pytest.mark.parametrize("record", [None, [], "x", 1.0, {}])
 def test_check_record_refuses_other_shapes(record):
     row, spec, _ = CASES["success"]
-    assert handover.check_record(row, spec, record)
+    assert check_record(row, spec, record)
 
 
 def test_check_record_of_a_withheld_member():
@@ -471,9 +477,9 @@ def test_check_record_of_a_withheld_member():
     withheld = setup(members=[seat])
     spec = specs(known)[0]
     (record,) = handover.simulate(known, [spec])
-    assert handover.check_record(withheld, spec, record) == []
+    assert check_record(withheld, spec, record) == []
     record["success"] = not record["success"]
-    assert handover.check_record(withheld, spec, record)
+    assert check_record(withheld, spec, record)
 
 
 def test_failure_modes_hold_for_every_outcome():
@@ -487,8 +493,8 @@ def test_failure_modes_hold_for_every_outcome():
     for cell in cells:
         for _ in range(300):
             presented = Presentation(rng.uniform(0, 2e-3), 0.0, rng.uniform(-180, 180), rng.uniform(0, 0.14))
-            outcome = handover.resolve(cell, presented, Placement(0.0, 0.0, 0.0, float(rng.integers(0, 2))))
-            allowed = handover._failure_modes(cell, outcome.lateral_m, outcome.angular_deg, 180.0)
+            outcome = resolve(cell, presented, Placement(0.0, 0.0, 0.0, float(rng.integers(0, 2))))
+            allowed = _failure_modes(cell, outcome.lateral_m, outcome.angular_deg, 180.0)
             assert outcome.failure_mode in allowed
             modes.add(outcome.failure_mode)
     assert modes == {"none", "budget_mediated", "intrinsic"}

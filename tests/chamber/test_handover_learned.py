@@ -9,21 +9,17 @@ from helpers import ROOT
 from pydantic import ValidationError
 from rowproof.chamber import handover
 from rowproof.chamber.grid import specs
-from rowproof.chamber.handover import build_presenter, observe, resolve, run_episode
 from rowproof.chamber.handover_cell import HandoverCell
-from rowproof.chamber.handover_learned import (
-    ACTION_SIZE,
-    LEARNED_POLICIES,
-    STATE_SIZE,
-    LearnedEgo,
-    build_learned,
-    placement_of,
-    state_of,
-)
+from rowproof.chamber.handover_checks import check_checkpoint, check_episodes, check_record
+from rowproof.chamber.handover_egos import ref_script_handover_ego
+from rowproof.chamber.handover_episodes import build_ego, build_presenter, is_learned, run_episode
+from rowproof.chamber.handover_learned import ACTION_SIZE, STATE_SIZE, placement_of, state_of
+from rowproof.chamber.handover_learned_ego import LearnedEgo
 from rowproof.chamber.handover_moves import Observation, Placement, Presentation
+from rowproof.chamber.handover_task import observe, resolve
 from rowproof.chamber.handover_training import INITIAL_STATE_SEEDS, HandoverTask, draw_presenter, train
 from rowproof.chamber.handover_training_config import HandoverTrainingConfig
-from rowproof.chamber.handover_validation import check_checkpoint, check_episodes, validate
+from rowproof.chamber.handover_validation import validate
 from rowproof.chamber.learned.policy import Actor, LayerNorm
 from rowproof.chamber.learned.tensors import encode
 from rowproof.checkpoints import CheckpointError, file_name, uri_of
@@ -49,6 +45,8 @@ VALIDATION = {
     "seeds": [9000, 9001],
     "episodes_per_seed": 20,
 }
+
+LEARNED_POLICIES = ("happo", "happo_blind")
 
 
 def tensors(seed=0, states=STATE_SIZE, actions=ACTION_SIZE, units=8, seat="ego"):
@@ -94,9 +92,9 @@ def drawn(count, label="test"):
 # ---- what the ego sees and does --------------------------------------------------------------------------------
 
 
-def test_the_engine_offers_these_policies():
+def test_a_module_says_whether_it_is_learned():
     engine = engines()["handover-v1"]
-    assert engine.policies == (*handover.POLICIES, *LEARNED_POLICIES)
+    assert tuple(policy for policy in engine.policies if is_learned(policy)) == LEARNED_POLICIES
     assert tuple(engine.learned_policies) == LEARNED_POLICIES
 
 
@@ -168,7 +166,7 @@ def test_the_blind_ego_sees_the_target():
 def test_the_ego_plays_the_mean_whatever_the_seeds():
     data = tensors()
     deviating = {**data, "ego.std_parameter": data["ego.std_parameter"] + 1}
-    first, second = (build_learned("happo", uri_of(encode(each)), encode(each)) for each in (data, deviating))
+    first, second = (build_ego("happo", (uri_of(encode(each)), encode(each))) for each in (data, deviating))
     assert first(CELL, SEEN, 0, 0) == second(CELL, SEEN, 7, 3) == ego()(CELL, SEEN, 0, 0)
 
 
@@ -188,9 +186,10 @@ REFUSED = {
 @pytest.mark.parametrize("name", REFUSED)
 def test_checkpoints_that_are_refused(name):
     make, message = REFUSED[name]
-    for refuse in (build_learned, lambda policy, *found: check_checkpoint({"policy": policy}, *found)):
-        with pytest.raises(CheckpointError, match=message):
-            refuse("happo", *make())
+    with pytest.raises(CheckpointError, match=message):
+        build_ego("happo", make())
+    with pytest.raises(CheckpointError, match=message):
+        check_checkpoint({"policy": "happo"}, *make())
 
 
 def test_a_checkpoint_of_this_task_is_accepted():
@@ -247,7 +246,7 @@ def test_no_ego_wins_what_the_reference_loses():
     rng = np.random.default_rng(1)
     won = 0
     for presented, initial_state_seed in drawn(500):
-        placed = handover.ref_script(CELL, observe(presented, initial_state_seed), 0, 0)
+        placed = ref_script_handover_ego.place(CELL, observe(presented, initial_state_seed), 0, 0)
         reference = resolve(CELL, presented, placed).success
         others = [resolve(CELL, presented, placement_of(CELL, rng.uniform(-1, 1, ACTION_SIZE))) for _ in range(10)]
         assert all(other.success <= reference for other in others)
@@ -329,7 +328,7 @@ def test_trained_in_seconds_the_ego_leaves_less_force(tmp_path):
     cases = list(drawn(300))
 
     def mean_force_n(uri):
-        player = build_learned("happo", uri, (tmp_path / file_name(uri)).read_bytes())
+        player = build_ego("happo", (uri, (tmp_path / file_name(uri)).read_bytes()))
         return np.mean(
             [resolve(CELL, presented, player(CELL, observe(presented, s), s, 0)).force_n for presented, s in cases]
         )
@@ -431,7 +430,7 @@ def test_records_name_the_checkpoint_that_played(policy):
             "failure_mode",
         ]
         assert record["metadata"]["seed_policy"] == CHECKPOINTS[spec["seed"]][0]
-        assert handover.check_record(row, spec, record) == []
+        assert check_record(row, spec, record) == []
 
 
 def test_each_seed_is_played_by_its_own_checkpoint():
@@ -461,15 +460,15 @@ def test_any_shard_in_any_order_gives_the_same_records():
     assert encode_lines(single) == whole
 
 
-@pytest.mark.parametrize("policy", handover.POLICIES)
+@pytest.mark.parametrize("policy", ["ref_script_handover_ego", "random", "static"])
 def test_scripted_records_name_no_checkpoint(policy):
     row = setup(policy=policy)
     spec = specs(row)[0]
     (record,) = handover.simulate(row, [spec])
     assert "seed_policy" not in record["metadata"]
-    assert handover.check_record(row, spec, record) == []
+    assert check_record(row, spec, record) == []
     metadata = {**record["metadata"], "seed_policy": CHECKPOINTS[0][0]}
-    assert handover.check_record(row, spec, {**record, "metadata": metadata})
+    assert check_record(row, spec, {**record, "metadata": metadata})
 
 
 def _rename(value):
@@ -500,9 +499,9 @@ def test_check_record_catches(name):
     spec = specs(row)[0]
     (record,) = handover.simulate(row, [spec], CHECKPOINTS)
     record = json.loads(json.dumps(record))
-    assert handover.check_record(row, spec, record) == []
+    assert check_record(row, spec, record) == []
     ALTERATIONS[name](record["metadata"])
-    assert handover.check_record(row, spec, record)
+    assert check_record(row, spec, record)
 
 
 @pytest.mark.parametrize("found", [None, {}, {1: CHECKPOINTS[1]}])
@@ -543,7 +542,7 @@ def test_the_validation_presenter_tells_asking_from_not_asking():
     def gain(name):
         presenter = build_presenter(ROSTER.seats([name])[0])
         reference, still = (
-            sum(run_episode(CELL, presenter, handover.EGOS[policy], state, 0).success for state in states)
+            sum(run_episode(CELL, presenter, build_ego(policy), state, 0).success for state in states)
             for policy in ("ref_script_handover_ego", "static")
         )
         return reference - still

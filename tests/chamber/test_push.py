@@ -12,8 +12,10 @@ from rowproof.boards import load_board
 from rowproof.chamber import push
 from rowproof.chamber.grid import specs
 from rowproof.chamber.push_cell import PushCell
+from rowproof.chamber.push_checks import check_record
 from rowproof.errors import ConfigError
 from rowproof.evidence.statistics import row_summary
+from rowproof.families import engines
 from rowproof.partners import PartnerSet
 from rowproof.records import encode_lines
 from rowproof.seeding import substream
@@ -191,8 +193,8 @@ def test_any_shard_in_any_order_gives_the_same_records():
         ({"policy": "ref_script_handover_ego"}, "policy"),
         ({"cell": {**CELL, "steps": 0}}, "steps"),
         ({"members": [{"name": "x", "class": "other", "params": {}}]}, "class must be"),
-        ({"members": [{"name": "x", "class": "scripted_heuristic", "params": {"gain": "1.0"}}]}, "without parameters"),
-        ({"members": [{"name": "x", "class": "scripted_heuristic", "params": None}]}, "without parameters"),
+        ({"members": [{"name": "x", "class": "scripted_heuristic", "params": {"gain": "1.0"}}]}, "no parameters"),
+        ({"members": [{"name": "x", "class": "scripted_heuristic", "params": None}]}, "no parameters"),
     ],
 )
 def test_simulate_refuses(change, message):
@@ -200,12 +202,12 @@ def test_simulate_refuses(change, message):
         simulate(**change)
 
 
-@pytest.mark.parametrize("policy", push.POLICIES)
+@pytest.mark.parametrize("policy", engines()["push-v1"].policies)
 def test_check_record_accepts_what_simulate_makes(policy):
     row = setup(policy=policy)
     grid = specs(row)
     for spec, record in zip(grid, push.simulate(row, grid), strict=True):
-        assert push.check_record(row, spec, record) == []
+        assert check_record(row, spec, record) == []
 
 
 def _put(*path_and_value):
@@ -261,9 +263,9 @@ def test_check_record_catches(name):
     row = setup()
     spec = specs(row)[0]
     (record,) = push.simulate(row, [spec])
-    assert push.check_record(row, spec, record) == []
+    assert check_record(row, spec, record) == []
     ALTERATIONS[name](record)
-    problems = push.check_record(row, spec, record)
+    problems = check_record(row, spec, record)
     assert problems
     assert all(problem.startswith("seed 0 episode 0: ") for problem in problems)
 
@@ -332,7 +334,7 @@ def test_environment_refuses_negative_seeds(push_env):
 def test_engines_import_without_gymnasium_and_yaml():
     code = (
         "import sys; sys.modules.update(gymnasium=None, yaml=None, matplotlib=None, snakemake=None)\n"
-        "import rowproof.chamber.handover, rowproof.chamber.push, rowproof.partners"
+        "import rowproof.chamber.handover_checks, rowproof.chamber.push_checks, rowproof.partners"
     )
     subprocess.run([sys.executable, "-c", code], check=True, env={"PYTHONPATH": str(ROOT / "workflow")})
 

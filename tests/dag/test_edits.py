@@ -7,7 +7,7 @@ import pytest
 from checkouts import BOARDS, HANDOVER, PUSH, ROWS, SMALL_ROWS, Checkout
 from rowproof.recipes import all_statuses
 
-HANDOVER_PY = "workflow/rowproof/chamber/handover.py"
+HANDOVER_PY = "workflow/rowproof/chamber/handover_task.py"
 PUSH_PY = "workflow/rowproof/chamber/push.py"
 STATISTICS_PY = "workflow/rowproof/evidence/statistics.py"
 BUNDLE_PY = "workflow/rowproof/evidence/bundle.py"

@@ -5,8 +5,8 @@ import signal
 import pytest
 from helpers import shared_data
 from rowproof.chamber.cocarry import engine, runner
-from rowproof.chamber.cocarry.egos import POLICIES
-from rowproof.chamber.cocarry.learned_players import LEARNED_POLICIES
+from rowproof.chamber.cocarry.checks import RECORD_SCHEMA, check_record
+from rowproof.chamber.cocarry.seats import is_learned
 from rowproof.chamber.cocarry_cell import PUBLISHED_CELL
 from rowproof.chamber.grid import specs
 from rowproof.chamber.progress import Progress, Stopped
@@ -20,7 +20,7 @@ ROWS = {"ref-script": "ref_script_cocarry_impedance", "b-stat": "static", "b-rnd
 def _published(row, seed):
     parts = ("chamber-bundles/spikes/results/benchmark/cocarry-v1", f"{row}-2026-07-05", f"episodes_seed{seed}.jsonl")
     path = shared_data(*parts)
-    return decode_lines(path.read_bytes(), engine.RECORD_SCHEMA, path.name)
+    return decode_lines(path.read_bytes(), RECORD_SCHEMA, path.name)
 
 
 # ---- registration ----------------------------------------------------------------------------------------------
@@ -32,8 +32,9 @@ def test_published_limits(setup):
 
 def test_engine_is_registered():
     registered = engines()["cocarry-v1"]
-    assert registered.policies == engine.POLICIES == (*POLICIES, *LEARNED_POLICIES)
-    assert tuple(registered.learned_policies) == LEARNED_POLICIES
+    learned = ("happo", "happo_blind", "joint_ego")
+    assert tuple(policy for policy in registered.policies if is_learned(policy)) == learned
+    assert tuple(registered.learned_policies) == learned
     assert not registered.replays
 
 
@@ -47,7 +48,7 @@ def test_check_record_accepts_every_published_record(row, setup):
     grid = specs(whole)
     assert len(records) == len(grid) == 1750
     for spec, record in zip(grid, records, strict=True):
-        assert engine.check_record(whole, spec, record) == []
+        assert check_record(whole, spec, record) == []
 
 
 def _record(spec, success):
@@ -144,9 +145,9 @@ def test_check_record_catches(name, setup):
     spec = specs(row)[7]
     success, alter = ALTERATIONS[name]
     record = _record(spec, success)
-    assert engine.check_record(row, spec, record) == []
+    assert check_record(row, spec, record) == []
     alter(record)
-    problems = engine.check_record(row, spec, record)
+    problems = check_record(row, spec, record)
     assert problems
     assert all(problem.startswith("seed 0 episode 7: ") for problem in problems)
 
@@ -155,13 +156,13 @@ def test_check_record_catches(name, setup):
 def test_alterations_start_from_valid_records(success, setup):
     row = setup()
     spec = specs(row)[7]
-    assert engine.check_record(row, spec, json.loads(encode_line(_record(spec, success)))) == []
+    assert check_record(row, spec, json.loads(encode_line(_record(spec, success)))) == []
 
 
 @pytest.mark.parametrize("record", [None, [], "x", 1.0, {}])
 def test_check_record_refuses_other_shapes(record, setup):
     row = setup()
-    assert engine.check_record(row, specs(row)[0], record)
+    assert check_record(row, specs(row)[0], record)
 
 
 # ---- setups ----------------------------------------------------------------------------------------------------
@@ -196,7 +197,7 @@ def _few(setup, **changes):
 def test_records_are_valid_and_depend_on_their_own_spec_alone(simulator, setup):
     row, few = _few(setup)
     records = list(engine.simulate(row, few))
-    assert [engine.check_record(row, spec, record) for spec, record in zip(few, records, strict=True)] == [[]] * 4
+    assert [check_record(row, spec, record) for spec, record in zip(few, records, strict=True)] == [[]] * 4
     backwards = list(engine.simulate(row, few[::-1]))
     assert encode_lines(backwards[::-1]) == encode_lines(records)
     assert list(engine.simulate(row, few[2:3])) == records[2:3]

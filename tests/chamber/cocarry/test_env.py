@@ -3,11 +3,11 @@ import warnings
 import numpy as np
 import pytest
 from rowproof.chamber.cocarry import rig
-from rowproof.chamber.cocarry.egos import REFERENCE, build_ego
 from rowproof.chamber.cocarry.goals import GoalStream, evaluation_goal_m
+from rowproof.chamber.cocarry.impedance import Gains, ImpedanceController
 from rowproof.chamber.cocarry.observation import View
-from rowproof.chamber.cocarry.partners import Gains, ImpedanceController
 from rowproof.chamber.cocarry.runner import Runner
+from rowproof.chamber.cocarry.seats import build_ego
 
 gymnasium = pytest.importorskip("gymnasium", reason="gymnasium (extra gym) is not installed")
 
@@ -34,7 +34,7 @@ def test_environment_passes_the_checker_without_warnings(simulator):
 
 
 def test_environment_plays_the_episodes_of_evaluation(env):
-    ego = build_ego(REFERENCE, 0)
+    ego = build_ego("ref_script_cocarry_impedance", 0)
     view = View(env.scene, rig.EGO)
     for seed in (0, 3):
         env.reset(seed=seed)

@@ -4,9 +4,12 @@ import numpy as np
 import pytest
 from rowproof.chamber.cocarry import rig
 from rowproof.chamber.cocarry.control import targets
-from rowproof.chamber.cocarry.egos import POLICIES, BlindEgo, RandomEgo, build_ego
+from rowproof.chamber.cocarry.egos.cocarry_blind_impedance import BlindEgo
+from rowproof.chamber.cocarry.egos.random import RandomEgo
+from rowproof.chamber.cocarry.impedance import Gains, ImpedanceController
 from rowproof.chamber.cocarry.kinematics import damped_step, tcp_and_jacobian
-from rowproof.chamber.cocarry.partners import Gains, ImpedanceController, ZeroPlayer, build_partner
+from rowproof.chamber.cocarry.seats import build_ego, build_partner
+from rowproof.chamber.cocarry.zero_player import ZeroPlayer
 from rowproof.errors import ConfigError
 from rowproof.seeding import spawn_key
 
@@ -171,7 +174,8 @@ def test_ablated_partner_commands_nothing():
     ("changes", "message"),
     [
         ({"class": "cocarry_other"}, "class must be"),
-        ({"class": "partner_ablated_zero"}, "class must be"),
+        ({"class": "partner_ablated_zero"}, "no parameters"),
+        ({"class": "trained_pair", "params": {}}, "found no checkpoint"),
         ({"params": None}, "withheld"),
         ({"params": {**PARAMS, "extra": "1"}}, "parameters must be"),
         ({"params": {"kp": "1.0"}}, "parameters must be"),
@@ -243,8 +247,8 @@ def test_blind_ego_looks_again_after_reset():
     assert (ego.act(View(FAR)) == first).all()
 
 
-def test_every_policy_can_be_built():
-    for policy in POLICIES:
+def test_every_scripted_policy_can_be_built():
+    for policy in ("ref_script_cocarry_impedance", "random", "static", "cocarry_blind_impedance"):
         ego = build_ego(policy, 0)
         ego.reset(0)
         assert ego.act(View(FAR)).shape == (8,)
@@ -257,6 +261,11 @@ def test_static_ego_commands_nothing():
 def test_unknown_policy():
     with pytest.raises(ConfigError, match="policy must be one of"):
         build_ego("oracle", 0)
+
+
+def test_a_learned_policy_needs_a_checkpoint():
+    with pytest.raises(ConfigError, match="policy happo must have a checkpoint, found none"):
+        build_ego("happo", 0)
 
 
 def test_ready_posture_turns_the_fingers_along_the_bar():

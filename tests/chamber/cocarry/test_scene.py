@@ -5,18 +5,21 @@ import pytest
 from rowproof.chamber.cocarry import rig
 from rowproof.chamber.cocarry.conditions import CONTACT_FREE, MATCHED, SINGLE_ARM, Condition
 from rowproof.chamber.cocarry.control import command, control_step
-from rowproof.chamber.cocarry.egos import POLICIES, REFERENCE, STATIC, build_ego
 from rowproof.chamber.cocarry.goals import evaluation_goal_m
+from rowproof.chamber.cocarry.impedance import Gains, ImpedanceController
 from rowproof.chamber.cocarry.observation import BLIND_SLICE, View, raw_observation
-from rowproof.chamber.cocarry.partners import Gains, ImpedanceController, ZeroPlayer, build_partner
 from rowproof.chamber.cocarry.robot_files import RobotFilesError
 from rowproof.chamber.cocarry.scene import Scene
+from rowproof.chamber.cocarry.seats import build_ego, build_partner
 from rowproof.chamber.cocarry.telemetry import Judge, measure, norm3, reward
+from rowproof.chamber.cocarry.zero_player import ZeroPlayer
 from rowproof.chamber.cocarry_cell import PUBLISHED_CELL as CELL
 
 pytestmark = pytest.mark.usefixtures("simulator")
 
 ZERO = np.zeros(8, np.float32)
+REFERENCE = "ref_script_cocarry_impedance"
+POLICIES = (REFERENCE, "random", "static", "cocarry_blind_impedance")
 STIFF_LOW = Gains(kp=1.1991, ki=0.6616, step_max=0.0286, damping=0.0442)
 DAMP_HIGH = Gains(kp=2.3582, ki=0.5119, step_max=0.0302, damping=0.0817)
 
@@ -310,7 +313,7 @@ def test_contact_free_trace(simulator):
 
 def test_contact_free_pair_under_a_passive_ego(simulator):
     scene = Scene(CONTACT_FREE)
-    samples = list(play(scene, build_ego(STATIC, 0), ImpedanceController(rig.PARTNER, DAMP_HIGH), 3, 60))
+    samples = list(play(scene, build_ego("static", 0), ImpedanceController(rig.PARTNER, DAMP_HIGH), 3, 60))
     distances_m = [float(samples[step - 1].distance_m) for step in (1, 5, 10, 15, 20, 30, 60)]
     assert distances_m == pytest.approx([0.1689, 0.1405, 0.1161, 0.0971, 0.0851, 0.0752, 0.0814], abs=3e-4)
     tilts_deg = [float(samples[step - 1].tilt_deg) for step in (1, 5, 10, 15, 20, 30, 60)]

@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 import yaml
 from helpers import ROOT
+from rowproof.boards import PAIR
 from rowproof.chamber.cocarry.goals import GoalStream
-from rowproof.chamber.cocarry.learned_players import build_learned
 from rowproof.chamber.cocarry.observation import BLIND_SLICE
+from rowproof.chamber.cocarry.seats import build_ego
 from rowproof.chamber.cocarry_cell import CocarryCell
 from rowproof.chamber.grid import specs
 from rowproof.chamber.training_config import TrainingConfig
@@ -21,7 +22,7 @@ from rowproof.checkpoints import CheckpointError, file_name, uri_of
 from rowproof.errors import ConfigError
 
 networks = pytest.importorskip("rowproof.chamber.learned.networks", reason="torch (extra training) is not installed")
-from rowproof.chamber.cocarry import engine, training, validation  # noqa: E402
+from rowproof.chamber.cocarry import checks, engine, training, validation  # noqa: E402
 from rowproof.chamber.learned.policy import Actor  # noqa: E402
 from rowproof.chamber.learned.tensors import encode  # noqa: E402
 
@@ -338,7 +339,7 @@ def validation_setup(setup, roster):
         return {
             "policy": policy,
             "cell": setup(cell={"max_steps": 40})["cell"],
-            "member": roster.seats(["imp_nominal"])[0],
+            "member": PAIR if policy == "joint_ego" else roster.seats(["imp_nominal"])[0],
             "seeds": [9000, 9001],
             "episodes_per_seed": 2,
             "limits": {"force_peak": 130.0, "max_tilt_deg": 15.0},
@@ -362,24 +363,28 @@ def test_the_mask_and_the_own_partner_change_what_is_played(validation_setup, ch
     assert found["happo"] != found["joint_ego"]
 
 
-def test_the_partner_of_a_pair_is_its_own_whoever_is_named(validation_setup, checkpoints, roster):
+def test_only_the_member_of_a_pair_is_in_the_checkpoint(validation_setup, checkpoints, roster):
     setup = validation_setup("joint_ego")
     other = {**setup, "member": roster.seats(["imp_lag_bounded"])[0]}
-    assert validation.validate(setup, *checkpoints["joint_ego"]) == validation.validate(
+    assert validation.validate(setup, *checkpoints["joint_ego"]) != validation.validate(
         other, *checkpoints["joint_ego"]
     )
+    with pytest.raises(CheckpointError, match="partner: must hold the layers"):
+        validation.validate({**validation_setup("happo"), "member": PAIR}, *checkpoints["happo"])
 
 
 def test_a_checkpoint_of_another_policy_is_refused(validation_setup, checkpoints):
     for policy, other in (("happo", "joint_ego"), ("joint_ego", "happo")):
         with pytest.raises(CheckpointError):
-            validation.check_checkpoint(validation_setup(policy), *checkpoints[other])
-    validation.check_checkpoint(validation_setup("happo"), *checkpoints["happo_blind"])
+            checks.check_checkpoint(validation_setup(policy), *checkpoints[other])
+    checks.check_checkpoint(validation_setup("happo"), *checkpoints["happo_blind"])
 
 
 def few(setup, policy):
     row = setup(policy=policy, seeds=[0, 1], episodes_per_partner=1, cell={"max_steps": 40})
-    return row, [spec for spec in specs(row) if spec["member"] == "imp_damp_low"]
+    if policy == "joint_ego":
+        row["members"] = [PAIR]
+    return row, [spec for spec in specs(row) if spec["member"] in ("imp_damp_low", PAIR["name"])]
 
 
 @pytest.mark.parametrize("policy", ["happo", "happo_blind", "joint_ego"])
@@ -391,9 +396,9 @@ def test_records_name_the_checkpoint_that_played(setup, checkpoints, policy):
     for spec, record in zip(chosen, records, strict=True):
         assert list(record["metadata"])[:3] == ["condition", "policy", "seed_policy"]
         assert record["metadata"]["seed_policy"] == uri
-        assert engine.check_record(row, spec, record) == []
+        assert checks.check_record(row, spec, record) == []
         other = {**row, "checkpoints": {0: "sha256:" + "0" * 64, 1: "sha256:" + "0" * 64}}
-        (problem,) = engine.check_record(other, spec, record)
+        (problem,) = checks.check_record(other, spec, record)
         assert "seed_policy" in problem
 
 
@@ -417,6 +422,5 @@ def test_a_seed_without_checkpoint_is_refused_before_anything_is_simulated(setup
 def test_a_trained_checkpoint_plays(train_setup, tmp_path):
     setup = train_setup(frames=200)
     (saved,) = training.train(setup, 0, tmp_path, Silent())["checkpoints"]
-    ego, partner = build_learned("happo", saved["uri"], (tmp_path / file_name(saved["uri"])).read_bytes())
-    assert partner is None
+    ego = build_ego("happo", 0, (saved["uri"], (tmp_path / file_name(saved["uri"])).read_bytes()))
     ego.reset(0)

@@ -8,7 +8,8 @@ import struct
 import numpy as np
 import pytest
 from rowproof import checkpoints
-from rowproof.chamber.cocarry.learned_players import BLIND, JOINT, build_learned
+from rowproof.chamber.cocarry.egos import happo, happo_blind, joint_ego
+from rowproof.chamber.cocarry.partners import trained_pair
 from rowproof.chamber.learned import tensors as codec
 from rowproof.chamber.learned.tensors import decode, encode
 from rowproof.checkpoints import CheckpointError, file_name, read_bytes, store, uri_of
@@ -123,7 +124,7 @@ def test_other_content_is_refused_by_name_and_hash_before_it_is_parsed(kind, sto
         f"{path}: must be the checkpoint {uri}, found {uri_of(data)}: restore it, or train again"
     )
     assert refusal(decode, data, uri, ("ego",)) == f"the checkpoint must be {uri}, found {uri_of(data)}"
-    assert uri in refusal(build_learned, "happo", uri, data)
+    assert uri in refusal(happo.build, uri, data)
     assert not mark.exists()
 
 
@@ -264,17 +265,18 @@ def test_refusals_name_the_tensor(kind, ego):
 @pytest.mark.parametrize(("state_size", "action_size"), [(45, 8), (46, 7), (7, 4)])
 def test_actors_of_another_task_are_refused(actor_tensors, state_size, action_size):
     data = encode(named(actor_tensors("foreign", state_size=state_size, action_size=action_size)))
-    found = refusal(build_learned, "happo", uri_of(data), data)
+    found = refusal(happo.build, uri_of(data), data)
     assert found.endswith(f"ego must take 46 values and give 8, found {state_size} and {action_size}")
 
 
 def test_a_pair_needs_both_seats_and_an_ego_only_one(actor_tensors, ego):
     pair = encode(ego | named(actor_tensors("partner"), "partner"))
     single = encode(ego)
-    assert build_learned(JOINT, uri_of(pair), pair)[1] is not None
-    assert build_learned("happo", uri_of(single), single)[1] is None
-    assert "partner: must hold the layers" in refusal(build_learned, JOINT, uri_of(single), single)
-    assert "found partner." in refusal(build_learned, "happo", uri_of(pair), pair)
+    assert joint_ego.build(uri_of(pair), pair) is not None
+    assert trained_pair.build(uri_of(pair), pair) is not None
+    assert happo.build(uri_of(single), single) is not None
+    assert "partner: must hold the layers" in refusal(joint_ego.build, uri_of(single), single)
+    assert "found partner." in refusal(happo.build, uri_of(pair), pair)
 
 
 class Seen:
@@ -289,8 +291,7 @@ class Seen:
 
 def test_a_blind_ego_plays_what_the_mask_leaves(ego):
     data = encode(ego)
-    blind, _ = build_learned(BLIND, uri_of(data), data)
-    seeing, _ = build_learned("happo", uri_of(data), data)
+    blind, seeing = happo_blind.build(uri_of(data), data), happo.build(uri_of(data), data)
     state = np.linspace(-2, 4, 46, dtype=np.float32)
     masked, other = state.copy(), state.copy()
     masked[18:43], other[18:43] = 0, 9
@@ -303,8 +304,8 @@ def test_a_blind_ego_plays_what_the_mask_leaves(ego):
 def test_the_seats_of_a_pair_play_their_own_tensors(actor_tensors, ego):
     partner = named(actor_tensors("partner"), "partner")
     data = encode(ego | partner)
-    players = build_learned(JOINT, uri_of(data), data)
+    players = joint_ego.build(uri_of(data), data), trained_pair.build(uri_of(data), data)
     alone = [encode(ego), encode({name.replace("partner.", "ego."): tensor for name, tensor in partner.items()})]
     state = np.linspace(-2, 4, 46, dtype=np.float32)
     for player, single in zip(players, alone, strict=True):
-        assert (player.act(Seen(state)) == build_learned("happo", uri_of(single), single)[0].act(Seen(state))).all()
+        assert (player.act(Seen(state)) == happo.build(uri_of(single), single).act(Seen(state))).all()

@@ -1,5 +1,8 @@
 """Registers the engines of this family."""
 
+from collections.abc import Callable, Mapping
+from typing import Any
+
 from rowproof.chamber.cocarry.robot_files import ROBOT_FILES
 from rowproof.chamber.cocarry_cell import CocarryCell
 from rowproof.chamber.handover_cell import HandoverCell
@@ -12,6 +15,26 @@ from rowproof.families import Engine
 HANDOVER_LEARNED = {"happo": ("happo", False, False), "happo_blind": ("happo", True, False)}
 COCARRY_LEARNED = {**HANDOVER_LEARNED, "joint_ego": ("mappo", False, True)}
 
+
+def _players(egos: str, partners: str) -> Callable[[str, Mapping[str, Any]], tuple[str, ...]]:
+    """What a row loads by name: the module of its policy, then those of its members' classes, sorted.
+
+    Args:
+        egos: the package that holds a module for every policy.
+        partners: likewise for every partner class.
+    """
+
+    def modules(stage: str, setup: Mapping[str, Any]) -> tuple[str, ...]:
+        if stage not in ("select", "simulate"):
+            return ()
+        members = setup["members"] if stage == "simulate" else [setup["member"]]
+        classes = sorted({member["class"] for member in members})
+        return (f"{egos}.{setup['policy']}", *(f"{partners}.{name}" for name in classes))
+
+    return modules
+
+
+# Every policy is a module of its name in the folder of egos; a partner class needs its module alone.
 ENGINES = (
     Engine(
         name="handover-v1",
@@ -24,6 +47,8 @@ ENGINES = (
         cell_model=HandoverCell,
         specs_module="rowproof.chamber.grid",
         simulate_module="rowproof.chamber.handover",
+        checks_module="rowproof.chamber.handover_checks",
+        modules=_players("rowproof.chamber.handover_egos", "rowproof.chamber.handover_partners"),
         replays=True,
     ),
     Engine(
@@ -32,6 +57,8 @@ ENGINES = (
         cell_model=PushCell,
         specs_module="rowproof.chamber.grid",
         simulate_module="rowproof.chamber.push",
+        checks_module="rowproof.chamber.push_checks",
+        modules=_players("rowproof.chamber.push_egos", "rowproof.chamber.push_partners"),
         replays=True,
     ),
     Engine(
@@ -45,6 +72,8 @@ ENGINES = (
         cell_model=CocarryCell,
         specs_module="rowproof.chamber.grid",
         simulate_module="rowproof.chamber.cocarry.engine",
+        checks_module="rowproof.chamber.cocarry.checks",
+        modules=_players("rowproof.chamber.cocarry.egos", "rowproof.chamber.cocarry.partners"),
         replays=False,
         files=tuple(f"resources/robots/{name}" for name in ROBOT_FILES),
         runtime_min=60,

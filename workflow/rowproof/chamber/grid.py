@@ -4,24 +4,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from rowproof.errors import ConfigError
-from rowproof.records import Kinds, encode_line
 
 EPISODES_PER_SEED_BLOCK = 1000
-
-
-def record_schema(force: type) -> dict[str, Kinds]:
-    """Keys and types of an episode record, in the published order; ``force`` is the type of the stress channel."""
-    return {
-        "seed": (int,),
-        "episode_idx": (int,),
-        "initial_state_seed": (int,),
-        "success": (bool,),
-        "constraint_violation_peak": (float,),
-        "fallback_fired": (int,),
-        "force_peak": (force,),
-        "metadata": (dict,),
-    }
-
 
 # The initial state seed of an episode, by the name of the rule that a plan preregisters.
 INITIAL_STATES: dict[str, Callable[[int, int], int]] = {
@@ -70,31 +54,4 @@ def specs(setup: Mapping[str, Any]) -> list[dict[str, Any]]:
         for seed in seeds
         for index, name in enumerate(names)
         for episode in range(count)
-    ]
-
-
-def validation_states(setup: Mapping[str, Any]) -> list[int]:
-    """The initial state seeds of the episodes by which checkpoints are judged.
-
-    Args:
-        setup: plain data with ``seeds`` and ``episodes_per_seed``.
-    """
-    return [
-        EPISODES_PER_SEED_BLOCK * seed + episode
-        for seed in setup["seeds"]
-        for episode in range(setup["episodes_per_seed"])
-    ]
-
-
-def differences(expected: Mapping[str, Any], found: Mapping[str, Any]) -> list[str]:
-    """One message per key of ``expected`` whose canonical text differs in ``found`` (so -0.0 is not 0.0).
-
-    Raises:
-        KeyError: a key is missing in ``found``; check its schema first.
-        RecordError: a value has no canonical text.
-    """
-    return [
-        f"{key} must be {encode_line(value)}, found {encode_line(found[key])}"
-        for key, value in expected.items()
-        if encode_line(value) != encode_line(found[key])
     ]

@@ -1,15 +1,10 @@
-"""The learned ego of the handover: what its network sees, what its actions mean, and how it plays."""
+"""The learned ego of the handover: what its network sees, and what its actions mean."""
 
 import numpy as np
 
 from rowproof.chamber.handover_cell import HandoverCell
 from rowproof.chamber.handover_moves import Observation, Placement
-from rowproof.chamber.learned.policy import Actor
-from rowproof.chamber.learned.tensors import decode
-from rowproof.checkpoints import CheckpointError
 
-ALONE, BLIND = "happo", "happo_blind"
-LEARNED_POLICIES = (ALONE, BLIND)
 STATE_SIZE, ACTION_SIZE = 7, 4
 # The part of the state that the presenter brought: offset and grasp error.
 BROUGHT = slice(2, 5)
@@ -56,35 +51,3 @@ def placement_of(cell: HandoverCell, action: np.ndarray) -> Placement:
     return Placement(
         x * cell.lateral_window_m, y * cell.lateral_window_m, turn * cell.wrist_correction_deg, 0.5 * (1.0 + regrasp)
     )
-
-
-class LearnedEgo:
-    """Plays the mean action of an actor; an ego as :data:`rowproof.chamber.handover.Ego` has it."""
-
-    def __init__(self, actor: Actor, blind: bool = False) -> None:
-        """Play ``actor``; ``blind`` hides from it what the presenter brought."""
-        self._actor, self._blind = actor, blind
-
-    def __call__(self, cell: HandoverCell, seen: Observation, initial_state_seed: int, root_seed: int) -> Placement:
-        """The placement; it draws nothing, so the seeds do not matter."""
-        return placement_of(cell, self._actor.mean_action(state_of(cell, seen, self._blind)))
-
-
-def build_learned(policy: str, uri: str, data: bytes) -> LearnedEgo:
-    """The ego of a checkpoint.
-
-    Args:
-        policy: one of ``LEARNED_POLICIES``.
-        uri: name of the checkpoint, compared with its content first.
-        data: its bytes.
-
-    Raises:
-        CheckpointError: other content than ``uri`` names, or no ego of this task.
-    """
-    actor = Actor(decode(data, uri, ("ego",))["ego"])
-    if (actor.state_size, actor.action_size) != (STATE_SIZE, ACTION_SIZE):
-        raise CheckpointError(
-            f"checkpoint {uri}: ego must take {STATE_SIZE} values and give {ACTION_SIZE}, found "
-            f"{actor.state_size} and {actor.action_size}"
-        )
-    return LearnedEgo(actor, blind=policy == BLIND)

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from rowproof.chamber.cells import parse_cell
-from rowproof.chamber.handover import DrawnPresenter, observe, resolve, uniform
 from rowproof.chamber.handover_cell import HandoverCell
+from rowproof.chamber.handover_drawn_presenter import DrawnPresenter
 from rowproof.chamber.handover_learned import ACTION_SIZE, STATE_SIZE, placement_of, state_of
 from rowproof.chamber.handover_moves import Placement
+from rowproof.chamber.handover_task import observe, resolve, uniform
 from rowproof.chamber.handover_training_config import HandoverTrainingConfig
 from rowproof.chamber.learned.trainer import Outcome, Training, Watcher
 from rowproof.seeding import substream

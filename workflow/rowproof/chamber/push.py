@@ -10,17 +10,15 @@ from typing import Any
 
 import numpy as np
 
+from rowproof.chamber.by_name import load
 from rowproof.chamber.cells import parse_cell
-from rowproof.chamber.grid import differences, record_schema
 from rowproof.chamber.push_cell import PushCell
-from rowproof.errors import ConfigError, RecordError
-from rowproof.records import NULL, Kinds, check_fields
 from rowproof.seeding import substream
 
 EGO, PARTNER = 0, 1
 OBSERVATION_SIZE = 10
-# Two landmarks, each at most the diagonal of the square [-1, 1]^2 away from the nearest agent.
-WORST_REWARD = -2.0 * math.sqrt(8.0)
+
+EGOS, PARTNERS = "rowproof.chamber.push_egos", "rowproof.chamber.push_partners"
 
 Action = Callable[[np.ndarray], np.ndarray]
 
@@ -99,61 +97,23 @@ class Push:
         return np.array(values, dtype=np.float32)
 
 
-def scripted_heuristic(observation: np.ndarray) -> np.ndarray:
-    """Walk straight to the centre: minus the own position (float32, shape (2,)), a move within [-1, 1] per axis."""
-    return np.clip(-observation[:2], -1.0, 1.0)
-
-
-def static_ego(observation: np.ndarray) -> np.ndarray:
-    """Stand still."""
-    return np.zeros(2, dtype=np.float32)
-
-
-def random_ego(seed: int, episode_idx: int, root_seed: int) -> Action:
-    """An ego that moves uniformly in [-1, 1]^2; its stream belongs to the record, so two members get two streams."""
-    rng = substream(f"benchmarks.bundle_runner.ego_random.{seed}.{episode_idx}", root_seed)
-    return lambda observation: rng.uniform(-1.0, 1.0, 2).astype(np.float32)
-
-
-POLICIES = ("scripted_heuristic", "random", "static")
-
-
 def build_ego(policy: str, seed: int, episode_idx: int, root_seed: int) -> Action:
     """The ego ``policy`` at the start of one episode.
 
     Raises:
         ConfigError: there is no such policy.
     """
-    if policy == "random":
-        return random_ego(seed, episode_idx, root_seed)
-    if policy == "static":
-        return static_ego
-    if policy == "scripted_heuristic":
-        return scripted_heuristic
-    raise ConfigError(f"policy must be one of {list(POLICIES)}, found {policy!r}")
+    return load(EGOS, policy, "policy").build(seed, episode_idx, root_seed)
 
 
 def build_partner(member: Mapping[str, Any]) -> Action:
-    """The partner of one entry of ``setup["members"]``.
+    """The partner of one entry of ``setup["members"]``, by its ``class``.
 
     Raises:
-        ConfigError: its class is unknown or it has parameters.
+        ConfigError: the class is unknown or its parameters do not fit it.
     """
-    if member["class"] != "scripted_heuristic" or member["params"] != {}:
-        raise ConfigError(
-            f"partner {member['name']}: class must be scripted_heuristic without parameters, "
-            f"found {member['class']!r} with {member['params']!r}"
-        )
-    return scripted_heuristic
-
-
-RECORD_SCHEMA = record_schema(NULL)
-METADATA_SCHEMA: dict[str, Kinds] = {
-    "condition": (str,),
-    "member": (str,),
-    "partner_set": (str,),
-    "final_reward": (float,),
-}
+    where = f"partner {member['name']}"
+    return load(PARTNERS, member["class"], f"{where}: class").build(member["params"], where)
 
 
 def simulate(setup: Mapping[str, Any], specs: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -192,42 +152,3 @@ def simulate(setup: Mapping[str, Any], specs: Iterable[Mapping[str, Any]]) -> It
                 "final_reward": push.reward,
             },
         }
-
-
-def check_record(setup: Mapping[str, Any], spec: Mapping[str, Any], record: Any) -> list[str]:
-    """What is wrong with ``record`` as the record of ``spec``, as far as can be told without running the episode.
-
-    Schema, agreement with spec and setup, the range of the reward, and success.
-
-    Returns:
-        One message per problem; empty if there is none.
-
-    Raises:
-        ConfigError: the setup's own cell is not valid.
-    """
-    cell = parse_cell(PushCell, setup["cell"])
-    where = f"seed {spec['seed']} episode {spec['episode_idx']}"
-    try:
-        check_fields(record, RECORD_SCHEMA, "record")
-        metadata = check_fields(record["metadata"], METADATA_SCHEMA, "metadata")
-        final_reward = metadata["final_reward"]
-        problems = differences(
-            {
-                "seed": spec["seed"],
-                "episode_idx": spec["episode_idx"],
-                "initial_state_seed": spec["initial_state_seed"],
-                "success": final_reward >= cell.success_reward,
-                "constraint_violation_peak": 0.0,
-                "fallback_fired": 0,
-                "force_peak": None,
-            },
-            record,
-        )
-        problems += differences(
-            {"condition": cell.condition, "member": spec["member"], "partner_set": setup["partner_set"]}, metadata
-        )
-    except RecordError as error:
-        return [f"{where}: {error}"]
-    if not WORST_REWARD <= final_reward <= 0.0:
-        problems.append(f"final_reward must be in [{WORST_REWARD!r}, 0.0], found {final_reward!r}")
-    return [f"{where}: {problem}" for problem in problems]

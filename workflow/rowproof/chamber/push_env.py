@@ -8,8 +8,9 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-from rowproof.chamber.push import EGO, OBSERVATION_SIZE, PARTNER, Push, scripted_heuristic
+from rowproof.chamber.push import EGO, OBSERVATION_SIZE, PARTNER, Push
 from rowproof.chamber.push_cell import PushCell
+from rowproof.chamber.push_heuristic import scripted_heuristic
 
 ENV_ID = "rowproof/Push-v1"
 STANDARD_CELL = PushCell(condition="mpe_cooperative_push", steps=50, dt_s=0.1, success_reward=-1.2)

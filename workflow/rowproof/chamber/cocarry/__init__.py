@@ -2,5 +2,6 @@
 
 ``rig`` holds the constants, ``scene`` builds and resets the simulated objects, ``control`` is one control step,
 ``telemetry`` measures and judges, ``goals`` draws the goals, ``observation`` is what players see, ``conditions`` names
-the variants, ``partners`` and ``egos`` are the scripted players, ``runner`` runs episodes and ``engine`` makes records.
+the variants, ``egos`` and ``partners`` hold a module for every player, ``seats`` builds them, ``runner`` runs episodes,
+``engine`` makes records and ``checks`` says what must hold in them.
 """

@@ -1,67 +1,40 @@
-"""``cocarry@v1``: the records of co-carry episodes, and what must hold in each."""
+"""``cocarry@v1``: the records of co-carry episodes."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from rowproof.chamber.cells import parse_cell
-from rowproof.chamber.cocarry.egos import POLICIES as SCRIPTED_POLICIES
-from rowproof.chamber.cocarry.egos import build_ego
-from rowproof.chamber.cocarry.learned_players import LEARNED_POLICIES, build_learned
-from rowproof.chamber.cocarry.measurements import measurement_problems
-from rowproof.chamber.cocarry.partners import Player, build_partner
+from rowproof.chamber.cocarry.player import Player
 from rowproof.chamber.cocarry.runner import Runner
+from rowproof.chamber.cocarry.seats import Checkpoint, build_ego, build_partner, is_learned
 from rowproof.chamber.cocarry_cell import CocarryCell
-from rowproof.chamber.grid import differences, record_schema
 from rowproof.chamber.progress import Progress
-from rowproof.errors import ConfigError, RecordError
-from rowproof.records import Kinds, check_fields
+from rowproof.errors import ConfigError
 
-__all__ = ["METADATA_SCHEMA", "POLICIES", "RECORD_SCHEMA", "check_record", "simulate"]
-
-POLICIES = (*SCRIPTED_POLICIES, *LEARNED_POLICIES)
-RECORD_SCHEMA = record_schema(float)
 # Names the checkpoint that played, in the records of learned policies.
 SEED_POLICY = "seed_policy"
-METADATA_SCHEMA: dict[str, Kinds] = {
-    "condition": (str,),
-    "policy": (str,),
-    "member": (str,),
-    "partner_set": (str,),
-    "max_tilt_deg": (float,),
-    "centroid_to_goal": (float,),
-    "n_steps": (float,),
-}
-LEARNED_METADATA_SCHEMA: dict[str, Kinds] = {
-    "condition": (str,),
-    "policy": (str,),
-    SEED_POLICY: (str,),
-    **{name: kinds for name, kinds in METADATA_SCHEMA.items() if name not in ("condition", "policy")},
-}
 
 
 class _Seats:
-    """Ego and partner of every episode of a row, built once each."""
+    """Ego and partner of every episode of a row, built once for each seed."""
 
-    def __init__(self, setup: Mapping[str, Any], checkpoints: Mapping[int, tuple[str, bytes]]) -> None:
+    def __init__(self, setup: Mapping[str, Any], checkpoints: Mapping[int, Checkpoint]) -> None:
         self._setup, self._checkpoints = setup, checkpoints
         self._members = {member["name"]: member for member in setup["members"]}
-        self._learned = setup["policy"] in LEARNED_POLICIES
-        self._scripted = None if self._learned else build_ego(setup["policy"], setup["root_seed"])
-        self._pairs: dict[int, tuple[Player, Player | None]] = {}
-        self._partners: dict[str, Player] = {}
+        self._learned = is_learned(setup["policy"])
+        self._egos: dict[int, Player] = {}
+        self._partners: dict[tuple[int, str], Player] = {}
 
     def of(self, seed: int, member: str) -> tuple[Player, Player]:
         """Ego and partner of an episode."""
-        if self._learned and seed not in self._pairs:
-            if seed not in self._checkpoints:
-                raise ConfigError(f"policy {self._setup['policy']} must have a checkpoint for seed {seed}, found none")
-            self._pairs[seed] = build_learned(self._setup["policy"], *self._checkpoints[seed])
-        ego, partner = self._pairs[seed] if self._learned else (self._scripted, None)
-        if partner is None:
-            if member not in self._partners:
-                self._partners[member] = build_partner(self._members[member])
-            partner = self._partners[member]
-        return ego, partner
+        policy, checkpoint = self._setup["policy"], self._checkpoints.get(seed)
+        if seed not in self._egos:
+            if self._learned and checkpoint is None:
+                raise ConfigError(f"policy {policy} must have a checkpoint for seed {seed}, found none")
+            self._egos[seed] = build_ego(policy, self._setup["root_seed"], checkpoint)
+        if (seed, member) not in self._partners:
+            self._partners[seed, member] = build_partner(self._members[member], checkpoint)
+        return self._egos[seed], self._partners[seed, member]
 
     def seed_policy(self, seed: int) -> dict[str, str]:
         """What records say of the checkpoint that played."""
@@ -117,50 +90,3 @@ def simulate(
                 },
             }
             progress.advance(1, episode.steps)
-
-
-def check_record(setup: Mapping[str, Any], spec: Mapping[str, Any], record: Any) -> list[str]:
-    """What is wrong with ``record`` as the record of ``spec``, as far as can be told without running the episode.
-
-    Schema, agreement with spec and setup, ranges and precision of the measurements, and what success and failure
-    demand of them. For learned policies ``setup["checkpoints"]`` gives the URI of the checkpoint of each seed.
-    That a failure did fail (its speed is not recorded) only a replay can tell.
-
-    Returns:
-        One message per problem; empty if there is none.
-
-    Raises:
-        ConfigError: the setup's own cell is not valid.
-    """
-    cell = parse_cell(CocarryCell, setup["cell"])
-    where = f"seed {spec['seed']} episode {spec['episode_idx']}"
-    try:
-        check_fields(record, RECORD_SCHEMA, "record")
-        learned = setup["policy"] in LEARNED_POLICIES
-        played = {SEED_POLICY: setup["checkpoints"][spec["seed"]]} if learned else {}
-        schema = LEARNED_METADATA_SCHEMA if learned else METADATA_SCHEMA
-        metadata = check_fields(record["metadata"], schema, "metadata")
-        problems = differences(
-            {
-                "seed": spec["seed"],
-                "episode_idx": spec["episode_idx"],
-                "initial_state_seed": spec["initial_state_seed"],
-                "constraint_violation_peak": 0.0,
-                "fallback_fired": 0,
-            },
-            record,
-        )
-        problems += differences(
-            {
-                "condition": cell.condition,
-                "policy": setup["policy"],
-                **played,
-                "member": spec["member"],
-                "partner_set": setup["partner_set"],
-            },
-            metadata,
-        )
-    except RecordError as error:
-        return [f"{where}: {error}"]
-    problems += measurement_problems(cell, record["success"], record["force_peak"], metadata)
-    return [f"{where}: {problem}" for problem in problems]

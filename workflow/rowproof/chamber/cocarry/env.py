@@ -12,8 +12,9 @@ from rowproof.chamber.cocarry import rig
 from rowproof.chamber.cocarry.conditions import CONDITIONS
 from rowproof.chamber.cocarry.control import control_step
 from rowproof.chamber.cocarry.goals import GoalStream
+from rowproof.chamber.cocarry.impedance import Gains, ImpedanceController
 from rowproof.chamber.cocarry.observation import View
-from rowproof.chamber.cocarry.partners import Gains, ImpedanceController, Player
+from rowproof.chamber.cocarry.player import Player
 from rowproof.chamber.cocarry.scene import Scene
 from rowproof.chamber.cocarry.telemetry import Judge, measure, reward
 from rowproof.chamber.cocarry_cell import PUBLISHED_CELL, CocarryCell

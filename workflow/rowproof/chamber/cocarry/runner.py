@@ -8,7 +8,7 @@ from rowproof.chamber.cocarry.conditions import CONDITIONS
 from rowproof.chamber.cocarry.control import control_step
 from rowproof.chamber.cocarry.goals import evaluation_goal_m
 from rowproof.chamber.cocarry.observation import View
-from rowproof.chamber.cocarry.partners import Player
+from rowproof.chamber.cocarry.player import Player
 from rowproof.chamber.cocarry.robot_files import ROBOT_FOLDER
 from rowproof.chamber.cocarry.scene import Scene
 from rowproof.chamber.cocarry.telemetry import Judge, distance_m, measure

@@ -11,8 +11,8 @@ from rowproof.chamber.cocarry import rig
 from rowproof.chamber.cocarry.conditions import CONDITIONS
 from rowproof.chamber.cocarry.control import control_step
 from rowproof.chamber.cocarry.goals import GoalStream
+from rowproof.chamber.cocarry.impedance import Gains, ImpedanceController
 from rowproof.chamber.cocarry.observation import STATE_SIZE, View, blinded
-from rowproof.chamber.cocarry.partners import Gains, ImpedanceController
 from rowproof.chamber.cocarry.robot_files import ROBOT_FOLDER
 from rowproof.chamber.cocarry.scene import Scene
 from rowproof.chamber.cocarry.telemetry import Judge, distance_m, measure, reward

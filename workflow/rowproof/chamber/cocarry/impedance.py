@@ -1,34 +1,20 @@
-"""Scripted players of the co-carry task: the impedance controller, on either seat, and the empty seat."""
+"""The impedance controller, on either seat."""
 
 import math
 from collections import deque
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
 
 import numpy as np
 
 from rowproof.chamber.cocarry import rig
 from rowproof.chamber.cocarry.kinematics import damped_step, tcp_and_jacobian
 from rowproof.chamber.cocarry.observation import View
-from rowproof.errors import ConfigError
 
 INTEGRAL_GAIN_PER_STEP = 0.05
 INTEGRAL_LIMIT = 0.6
 INTEGRAL_RADIUS_M = 0.12
-MAX_LAG_STEPS = 10
 RAD_PER_ACTION = 0.1
 GRIPPER_OPEN = 1.0
-
-
-class Player(Protocol):
-    """Whoever drives an arm."""
-
-    def reset(self, initial_state_seed: int) -> None:
-        """Start an episode."""
-
-    def act(self, view: View) -> np.ndarray:
-        """The action of the next control step, float32 of shape (8,)."""
 
 
 @dataclass(frozen=True)
@@ -48,29 +34,6 @@ class Gains:
     step_max: float = 0.03
     damping: float = 0.04
     lag_steps: int = 0
-
-    @classmethod
-    def from_params(cls, params: Any, where: str) -> "Gains":
-        """Read the parameters of a partner set (name to decimal text); ``where`` names the member in messages.
-
-        Raises:
-            ConfigError: parameters are withheld, missing, unknown, not finite or out of range.
-        """
-        names = list(cls.__dataclass_fields__)
-        if params is None:
-            raise ConfigError(f"{where}: its parameters are withheld; only the set's maintainer can run this member")
-        if sorted(params) != sorted(names):
-            raise ConfigError(f"{where}: parameters must be {sorted(names)}, found {sorted(params)}")
-        try:
-            values = {name: int(params[name]) if name == "lag_steps" else float(params[name]) for name in names}
-        except (TypeError, ValueError) as error:
-            raise ConfigError(f"{where}: parameters must be decimal text, lag_steps an integer: {error}") from None
-        for name, value in values.items():
-            if not math.isfinite(value) or value < 0 or (name in ("step_max", "damping") and value == 0):
-                raise ConfigError(f"{where}: {name} must be finite and in range, found {value!r}")
-        if values["lag_steps"] > MAX_LAG_STEPS:
-            raise ConfigError(f"{where}: lag_steps must be at most {MAX_LAG_STEPS}, found {values['lag_steps']}")
-        return cls(**values)
 
 
 def _clip(value: float, limit: float) -> float:
@@ -123,40 +86,10 @@ class ImpedanceController:
         return [_clip(step / RAD_PER_ACTION, 1.0) for step in damped_step(columns, wanted_m, gains.damping)]
 
     def act(self, view: View) -> np.ndarray:
-        """See :class:`Player`; the gripper is always told to open."""
+        """See :class:`~rowproof.chamber.cocarry.player.Player`; the gripper is always told to open."""
         command = self.arm_command(view.goal_m, view.qpos[: rig.ARM_JOINTS].tolist())
         if self.gains.lag_steps > 0:
             self._queue.append(command)
             due = len(self._queue) > self.gains.lag_steps
             command = self._queue.popleft() if due else [0.0] * rig.ARM_JOINTS
         return np.array([*command, GRIPPER_OPEN], np.float32)
-
-
-class ZeroPlayer:
-    """Commands nothing: the arm yields to what pushes it and the gripper closes halfway."""
-
-    def reset(self, initial_state_seed: int) -> None:
-        """Nothing to forget."""
-
-    def act(self, view: View) -> np.ndarray:
-        """See :class:`Player`."""
-        return np.zeros(rig.ACTION_SIZE, np.float32)
-
-
-def build_partner(member: Mapping[str, Any]) -> Player:
-    """The partner of one entry of ``setup["members"]``, by its ``class``.
-
-    Raises:
-        ConfigError: the class is unknown or its parameters do not fit it.
-    """
-    where = f"partner {member['name']}"
-    if member["class"] == "cocarry_impedance":
-        # A member without parameters is the controller with its default gains.
-        gains = Gains() if member["params"] == {} else Gains.from_params(member["params"], where)
-        return ImpedanceController(rig.PARTNER, gains)
-    if member["class"] == "partner_ablated_zero" and member["params"] == {}:
-        return ZeroPlayer()
-    raise ConfigError(
-        f"{where}: class must be cocarry_impedance, or partner_ablated_zero without parameters, "
-        f"found {member['class']!r} with {member['params']!r}"
-    )
