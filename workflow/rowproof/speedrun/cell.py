@@ -4,15 +4,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints, model_validator
 
+from rowproof.speedrun.blocks import BOOTSTRAP_SEED, RESAMPLES
+from rowproof.speedrun.losses import GUARD_BAND, LOSS_SIGMA
+from rowproof.speedrun.protocol import MAX_STEAL, MIN_OCCUPANCY
 from rowproof.speedrun.schema import Positive, Seed, Sha256, Strict, Text
-from rowproof.speedrun.statistics import (
-    BOOTSTRAP_SEED,
-    GUARD_BAND,
-    LOSS_SIGMA,
-    MAX_STEAL,
-    MIN_OCCUPANCY,
-    RESAMPLES,
-)
 
 PolicyName = Annotated[str, StringConstraints(pattern=r"^[rn][0-9]+$")]
 Direction = Literal["down", "same", "up"]

@@ -8,25 +8,12 @@ from typing import Any
 
 from rowproof.errors import RecordError
 from rowproof.records import encode_document
+from rowproof.speedrun.blocks import block_pairs, bootstrap_interval, ratio_of_medians
+from rowproof.speedrun.losses import decide
 from rowproof.speedrun.outcomes import Outcome
-from rowproof.speedrun.scoring import (
-    decide,
-    fsr_column,
-    is_implausible,
-    needs_explanation,
-    reward_columns,
-    reward_flops,
-)
-from rowproof.speedrun.statistics import (
-    block_pairs,
-    bootstrap_interval,
-    is_disturbed,
-    ratio_of_medians,
-    sign_test,
-    sign_wins,
-    statements,
-    timed_part,
-)
+from rowproof.speedrun.protocol import is_disturbed
+from rowproof.speedrun.scoring import fsr_column, is_implausible, needs_explanation, reward_columns, reward_flops
+from rowproof.speedrun.statistics import sign_test, sign_wins, statements, timed_part
 from rowproof.speedrun.verdicts import TWICE, Record, floor_of, judge
 
 LOW_TOKENS = 0.2

@@ -17,11 +17,11 @@ from rowproof.errors import ConfigError
 from rowproof.hashing import sha256_hex
 from rowproof.plain_data import read_model
 from rowproof.speedrun.extraction import FenceMode, ThinkMode
+from rowproof.speedrun.losses import LOSS_SIGMA
 from rowproof.speedrun.patching import ApplyMode
 from rowproof.speedrun.referee.ladder import read_script
 from rowproof.speedrun.schema import Positive, Seed, Sha256, Strict, Text
 from rowproof.speedrun.scoring import Nondeterminism
-from rowproof.speedrun.statistics import LOSS_SIGMA
 from rowproof.strict_yaml import load
 
 Track = Literal["cpu-mini", "gpu"]
