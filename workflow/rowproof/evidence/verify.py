@@ -595,6 +595,7 @@ class _Checker:
         specs: list[dict[str, Any]] = []
         pairs: list[tuple[str, dict[str, Any], dict[str, Any]]] = []
         simulate = import_module(self.engine.simulate_module)
+        checks = import_module(self.engine.checks_module or self.engine.simulate_module)
         with self.table.guard("records:set", must):
             grid = self.plan.grid
             demanded = len(grid.seeds) * len(self.setup["members"]) * grid.episodes_per_partner
@@ -622,7 +623,7 @@ class _Checker:
             problems = [
                 f"{place}: {problem}"
                 for place, spec, record in pairs
-                for problem in simulate.check_record(self.setup, spec, record)
+                for problem in checks.check_record(self.setup, spec, record)
             ]
             found = "; ".join(problems[:5]) + (f"; {len(problems)} in all" if len(problems) > 5 else "")
             self.table.add("records:content", not problems, must, found or f"{len(pairs)} records")
@@ -655,7 +656,7 @@ class _Checker:
         must = f"{TIMING} is as it was written, holds every run in the order of the protocol, and its figures follow"
         with self.table.guard("timing:form", must):
             assert self.engine is not None and self.engine.summary_module is not None
-            check_timing = import_module(self.engine.summary_module).check_timing
+            check_timing = import_module(self.engine.checks_module or self.engine.summary_module).check_timing
             setup, data = self.documents["recipe.json"]["time"]["setup"], self.files[TIMING]
             problems = check_timing(setup, records, read_timing(data))
             self.table.add("timing:form", not problems, must, "; ".join(problems[:5]) or sha256_hex(data))

@@ -9,6 +9,8 @@ from rowproof.speedrun.outcomes import Outcome
 
 TWICE = "twice"
 """The arm of a timing that runs one of the candidates once more, against itself."""
+FIRST_CAMPAIGN = 1
+"""The campaign of rows, setups and timings that name none."""
 Record = Mapping[str, Any]
 
 
