@@ -15,8 +15,9 @@ from rowproof.layout import TIMING
 from rowproof.records import decode, split_lines
 from rowproof.speedrun.corpus import manifest_sha256
 from rowproof.speedrun.patching import canonical_diff
-from rowproof.speedrun.referee.ladder import SCRIPT_NAME, SMOKE_STEPS, read_ladder, read_script, with_steps
+from rowproof.speedrun.referee.ladder import SCRIPT_NAME, read_script
 from rowproof.speedrun.referee.sandbox import available_mode, last_core
+from rowproof.speedrun.steps import SMOKE_STEPS, read_ladder, with_steps, write_patch
 
 pytestmark = pytest.mark.slow
 
@@ -32,11 +33,11 @@ def cut_short(folder):
     """Set the rungs of the ladder in ``folder`` to the steps of tests; return the digest of each script."""
     old = {name: read_script(folder, name) for name in read_ladder(folder) if name.startswith("R")}
     new = {name: with_steps(script, SMOKE_STEPS) for name, script in old.items()}
-    for name, rung in read_ladder(folder).items():
-        if rung.base is None:
+    for name, base in read_ladder(folder).items():
+        if base is None:
             (folder / SCRIPT_NAME).write_text(new[name])
         elif name in new:
-            (folder / f"patches/{name}.diff").write_text(canonical_diff(new[rung.base], new[name], SCRIPT_NAME))
+            write_patch(folder, name, base, canonical_diff(new[base], new[name], SCRIPT_NAME))
     control = folder / "patches/N7.diff"
     control.write_text(control.read_text().replace("num_iterations = 900", f"num_iterations = {SMOKE_STEPS}"))
     return {name.lower(): sha256_hex(script.encode("utf-8")) for name, script in {**new, "N7": new["R0"]}.items()}

@@ -1,9 +1,9 @@
 import pytest
 from rowproof.errors import RowproofError
 from rowproof.speedrun import scoring
+from rowproof.speedrun.losses import LossTest, decide
 from rowproof.speedrun.outcomes import Outcome
-from rowproof.speedrun.scoring import decide, fsr, fsr_column, reward, reward_code_variant, reward_columns
-from rowproof.speedrun.statistics import LossTest
+from rowproof.speedrun.scoring import fsr, fsr_column, reward, reward_code_variant, reward_columns
 
 TIMED = {"wall_ratio": 2.0, "ratio_ci95": [1.5, 2.5]}
 PASS = LossTest(1.33, True, "pass", 6.0)

@@ -12,8 +12,11 @@ from hypothesis import strategies as some
 from rowproof.errors import RecordError, RowproofError
 from rowproof.records import digest, encode_sorted
 from rowproof.seeding import substream
+from rowproof.speedrun import blocks, protocol
 from rowproof.speedrun import statistics as stats
-from rowproof.speedrun.statistics import Pair, known_sigma_test, t_test, timed_part
+from rowproof.speedrun.blocks import Pair
+from rowproof.speedrun.losses import known_sigma_test
+from rowproof.speedrun.statistics import t_test, timed_part
 
 PAIRS = [Pair(10.0, 5.0), Pair(12.0, 4.0), Pair(11.0, 6.0)]
 
@@ -117,7 +120,7 @@ def test_a_calibrated_target_is_not_raised_by_rounding():
 
 def test_ratios_by_hand():
     # Ratios 2, 3 and 1.8333; pairwise geometric means 1.8333, 1.9149, 2, 2.3452, 2.4495, 3.
-    assert stats.ratio_of_medians(PAIRS) == 11 / 5
+    assert blocks.ratio_of_medians(PAIRS) == 11 / 5
     assert stats.ratio_of_means(PAIRS) == 33 / 15
     assert stats.hodges_lehmann_ratio(PAIRS) == pytest.approx(math.sqrt(2 * math.sqrt(5.5)))
     assert stats.sign_wins(PAIRS) == 3
@@ -138,18 +141,18 @@ def test_bootstrap_interval_by_plain_loops():
     pairs = [Pair(10 + (i * 37 % 101) / 100, 9.5 + (i * 53 % 89) / 90) for i in range(40)]
     picks = substream("speedrun.pair_bootstrap", 20240520).integers(40, size=(10000, 40)).tolist()
     ratios = sorted(median(pairs[i].base_s for i in row) / median(pairs[i].patched_s for i in row) for row in picks)
-    assert stats.bootstrap_interval(pairs) == (ratios[250], ratios[9749])
+    assert blocks.bootstrap_interval(pairs) == (ratios[250], ratios[9749])
     assert ratios[240] < ratios[250] < ratios[260] < ratios[9740] < ratios[9749] < ratios[9760]
 
 
 def test_equal_pairs_have_no_interval():
-    assert stats.bootstrap_interval([Pair(3.0, 2.0)] * 5) == (1.5, 1.5)
-    assert stats.aa_floor([Pair(3.0, 2.0)] * 5) == 0.0
+    assert blocks.bootstrap_interval([Pair(3.0, 2.0)] * 5) == (1.5, 1.5)
+    assert blocks.aa_floor([Pair(3.0, 2.0)] * 5) == 0.0
 
 
 def test_floor_is_half_the_interval():
-    low, high = stats.bootstrap_interval(PAIRS)
-    assert stats.aa_floor(PAIRS) == round((high - low) / 2, 6) > 0
+    low, high = blocks.bootstrap_interval(PAIRS)
+    assert blocks.aa_floor(PAIRS) == round((high - low) / 2, 6) > 0
 
 
 @pytest.mark.parametrize("n, p", [(3, 0.125), (4, 0.0625), (5, 0.03125), (6, 0.015625), (7, 0.0078125)])
@@ -172,11 +175,11 @@ def test_holm_by_hand():
 @pytest.mark.parametrize(
     "function",
     [
-        stats.ratio_of_medians,
+        blocks.ratio_of_medians,
         stats.ratio_of_means,
         stats.hodges_lehmann_ratio,
-        stats.bootstrap_interval,
-        stats.aa_floor,
+        blocks.bootstrap_interval,
+        blocks.aa_floor,
     ],
 )
 def test_a_ratio_needs_pairs(function):
@@ -192,7 +195,7 @@ def measure(pairs, order_seed=7, disturbed=(), **more):
     n_pairs = len(pairs) - min(len(disturbed), 3)
     runs, pair, attempt, repeats = [], -1, 0, 0
     for index, times in enumerate([Pair(99.0, 1.0), *pairs]):
-        arms = stats.pair_orders(order_seed, n_pairs)[index]
+        arms = protocol.pair_orders(order_seed, n_pairs)[index]
         for order, arm in enumerate(arms):
             wall_s = times.base_s if arm == "A" else times.patched_s
             cpu_s = wall_s * (0.5 if index - 1 in disturbed else 0.99)
@@ -210,7 +213,7 @@ FIVE = [*PAIRS, Pair(10.5, 5.5), Pair(10.0, 5.2)]
 
 def test_timed_part_by_hand():
     timing = measure(PAIRS, aa_floor=0.05, machine={"cores": 2}, date="2026-01-02")
-    low, high = stats.bootstrap_interval(PAIRS)
+    low, high = blocks.bootstrap_interval(PAIRS)
     assert timed_part(timing) == {
         "n_pairs": 3,
         "wall_ms_base_median": 11000.0,
@@ -260,7 +263,7 @@ def test_the_fourth_disturbed_pair_is_kept_and_flagged():
 )
 def test_what_disturbs_a_run(key, value, disturbed):
     run = {"t_wall_s": 1.0, "cpu_s": 1.0, "steal": 0.0, "slept": False}
-    assert stats.is_disturbed({**run, key: value}) is disturbed
+    assert protocol.is_disturbed({**run, key: value}) is disturbed
 
 
 def swap(timing, i, j):
@@ -322,10 +325,10 @@ def test_what_is_no_timing_is_refused(timing):
 
 
 def test_orders_are_tossed_for_each_pair():
-    orders = stats.pair_orders(20240520, 60)
+    orders = protocol.pair_orders(20240520, 60)
     assert len(orders) == 64 and {("A", "B"), ("B", "A")} == set(orders)
     assert 16 < orders.count(("A", "B")) < 48
-    assert orders != stats.pair_orders(20240521, 60)
+    assert orders != protocol.pair_orders(20240521, 60)
 
 
 # --- Blocks -----------------------------------------------------------------------------------------------------------
@@ -337,7 +340,7 @@ def measure_blocks(n_blocks=3):
     runs = []
     for block in range(n_blocks):
         left = {name: list(times) for name, times in TIMES_S.items()}
-        for order, arm in enumerate(stats.block_order(7, block, ["R2", "R1"], "R0")):
+        for order, arm in enumerate(protocol.block_order(7, block, ["R2", "R1"], "R0")):
             wall_s = left[arm].pop(0) * (1 + block)
             place = {"pair": block, "try": 0, "order": order, "arm": arm}
             runs.append({**place, "t_wall_s": wall_s, "cpu_s": wall_s, "steal": 0.0, "slept": False})
@@ -345,7 +348,7 @@ def measure_blocks(n_blocks=3):
 
 
 def test_the_partner_in_a_block_is_the_geometric_mean_of_the_reference():
-    pairs, contended = stats.block_pairs(measure_blocks(), "R1", "R0")
+    pairs, contended = blocks.block_pairs(measure_blocks(), "R1", "R0")
     assert (pairs, contended) == ([Pair(6.0, 3.0), Pair(12.0, 6.0), Pair(18.0, 9.0)], False)
     assert timed_part(measure_blocks(), "R2", "R0")["wall_ratio"] == 4.0
     assert timed_part(measure_blocks(), "R2", "R1")["wall_ratio"] == 2.0
@@ -359,8 +362,8 @@ def test_only_the_arms_of_a_comparison_contend():
 
 
 def test_the_order_in_blocks_does_not_depend_on_the_order_of_names():
-    orders = [stats.block_order(7, block, ["R1", "R2", "R3"], "R0") for block in range(20)]
-    assert orders == [stats.block_order(7, block, ["R3", "R1", "R2"], "R0") for block in range(20)]
+    orders = [protocol.block_order(7, block, ["R1", "R2", "R3"], "R0") for block in range(20)]
+    assert orders == [protocol.block_order(7, block, ["R3", "R1", "R2"], "R0") for block in range(20)]
     assert all(order[0] == order[-1] == "R0" for order in orders) and len(set(orders)) > 3
 
 
@@ -473,5 +476,5 @@ def test_without_floor_or_pairs_only_valid_is_said(change):
 
 def test_a_script_against_itself_shows_no_difference():
     noise = [Pair(1.0, 1.03), Pair(1.05, 1.0), Pair(0.98, 1.0), Pair(1.0, 0.97), Pair(1.02, 1.04)]
-    timed = timed_part(measure(noise, aa_floor=stats.aa_floor(noise)))
+    timed = timed_part(measure(noise, aa_floor=blocks.aa_floor(noise)))
     assert stats.statements(timed, "pass", True, True, True, True) == ["valid", "no difference shown"]

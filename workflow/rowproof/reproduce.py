@@ -131,7 +131,8 @@ def compare(row: str, committed: Path, rebuilt: Path) -> Comparison:
         return Comparison(row, tier, True, f"{total} of {total} episodes agree in success; summary equal")
     if tier == "statistical":
         engine = engines().get(document.get("engine", ""))
-        difference = None if engine is None else getattr(import_module(engine.simulate_module), "difference", None)
+        checks = None if engine is None else import_module(engine.checks_module or engine.simulate_module)
+        difference = getattr(checks, "difference", None)
         if difference is None:
             raise RowproofError(
                 f"{row}: engine {document.get('engine')!r} must say how near a record must come, found none"

@@ -5,7 +5,6 @@ import math
 import shutil
 
 import pytest
-import yaml
 from helpers import ROOT
 from rowproof.errors import RowproofError
 from rowproof.records import decode
@@ -20,7 +19,8 @@ from rowproof.speedrun.calibration import (
 )
 from rowproof.speedrun.outcomes import Outcome
 from rowproof.speedrun.referee.evaluation import Evaluation
-from rowproof.speedrun.referee.ladder import read_script, steps_of, with_steps
+from rowproof.speedrun.referee.ladder import read_script
+from rowproof.speedrun.steps import steps_of, with_steps
 from speedrun.board.workbench import Runs
 
 RESOURCES = ROOT / "resources/speedrun"
@@ -34,9 +34,6 @@ def folder(tmp_path_factory):
     (folder / "patches").mkdir()
     for name in ("train_gpt.py", "patches/R1.diff", "patches/R2.diff", "patches/N7.diff"):
         shutil.copy(RESOURCES / name, folder / name)
-    ladder = yaml.safe_load((RESOURCES / "ladder.yaml").read_text())
-    ladder["rungs"] = [rung for rung in ladder["rungs"] if rung["name"] in (*RUNGS, "N7")]
-    (folder / "ladder.yaml").write_text(yaml.safe_dump(ladder, sort_keys=False))
     return folder
 
 

@@ -2,13 +2,13 @@
 
 import pytest
 from pydantic import ValidationError
-from rowproof.speedrun.cell import SpeedrunCell
+from rowproof.speedrun.plan_cell import PlanCell
 from speedrun.board.workbench import cell_of
 
 
 def test_a_valid_cell_is_read_as_it_is_written():
     cell = cell_of()
-    assert SpeedrunCell.model_validate(cell).model_dump() == cell
+    assert PlanCell.model_validate(cell).model_dump() == cell
 
 
 def expectation(cell):
@@ -66,5 +66,5 @@ def test_a_broken_cell_is_refused(what):
     cell = cell_of()
     alter(cell)
     with pytest.raises(ValidationError) as caught:
-        SpeedrunCell.model_validate(cell)
+        PlanCell.model_validate(cell)
     assert named in str(caught.value)

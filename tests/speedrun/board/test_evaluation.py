@@ -9,16 +9,8 @@ from helpers import ROOT
 from rowproof.errors import ConfigError
 from rowproof.records import encode_line
 from rowproof.speedrun import evaluation
-from rowproof.speedrun.evaluation import (
-    LADDER,
-    MACHINE_FIELDS,
-    METADATA_SCHEMA,
-    check_record,
-    difference,
-    read_entry,
-    simulate,
-    specs,
-)
+from rowproof.speedrun.checks import MACHINE_FIELDS, METADATA_SCHEMA, check_record, difference
+from rowproof.speedrun.evaluation import LADDER, read_entry, simulate, specs
 from rowproof.speedrun.outcomes import Outcome
 from speedrun.board.workbench import SEEDS, Runs, cell_of, record_of, records_of, row_setup, script_sha256
 

@@ -7,7 +7,8 @@ from itertools import permutations
 import pytest
 from rowproof.errors import RecordError
 from rowproof.records import encode_document
-from rowproof.speedrun.figures import check_timing, disturbed_runs, summarise, timed
+from rowproof.speedrun.checks import check_timing
+from rowproof.speedrun.figures import disturbed_runs, summarise, timed
 from rowproof.speedrun.outcomes import Outcome
 from rowproof.speedrun.verdicts import TWICE, floor_of, judge
 from speedrun.board.workbench import SEEDS, board_setup, cell_of, records_of, timing_of

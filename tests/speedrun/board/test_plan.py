@@ -8,7 +8,8 @@ from helpers import ROOT
 from rowproof.hashing import sha256_hex
 from rowproof.speedrun.corpus import manifest_sha256
 from rowproof.speedrun.family import CONTROLS, RUNGS
-from rowproof.speedrun.referee.ladder import read_script, steps_of
+from rowproof.speedrun.referee.ladder import read_script
+from rowproof.speedrun.steps import steps_of
 
 LADDER = ROOT / "resources/speedrun"
 PLAN = yaml.safe_load((ROOT / "config/plans/nanogpt-speedrun-cpu-v1.yaml").read_text())

@@ -5,7 +5,8 @@ import json
 import pytest
 from rowproof.errors import ConfigError, RowproofError
 from rowproof.records import encode_document
-from rowproof.speedrun.figures import check_timing, timed
+from rowproof.speedrun.checks import check_timing
+from rowproof.speedrun.figures import timed
 from rowproof.speedrun.outcomes import Outcome
 from rowproof.speedrun.timing import measure
 from rowproof.speedrun.verdicts import TWICE

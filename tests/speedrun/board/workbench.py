@@ -11,12 +11,12 @@ from rowproof.speedrun.corpus import manifest_sha256
 from rowproof.speedrun.evaluation import read_entry
 from rowproof.speedrun.outcomes import Outcome
 from rowproof.speedrun.platforms import Machine
+from rowproof.speedrun.protocol import block_order
 from rowproof.speedrun.referee import runs
 from rowproof.speedrun.referee.checkpoint import Checkpoint
 from rowproof.speedrun.referee.evaluation import Evaluation
 from rowproof.speedrun.referee.runs import Referee, Run
 from rowproof.speedrun.referee.sandbox import Limits, Sandbox
-from rowproof.speedrun.statistics import block_order
 from rowproof.speedrun.verdicts import TWICE, floor_of
 from rowproof.strict_yaml import load
 

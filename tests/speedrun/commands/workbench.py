@@ -9,9 +9,9 @@ from rowproof.speedrun.platforms import Machine
 from rowproof.speedrun.referee import runs
 from rowproof.speedrun.referee.checkpoint import Checkpoint
 from rowproof.speedrun.referee.evaluation import Evaluation
-from rowproof.speedrun.referee.ladder import steps_of
 from rowproof.speedrun.referee.runs import Referee, Run
 from rowproof.speedrun.referee.sandbox import Limits, Sandbox
+from rowproof.speedrun.steps import steps_of
 
 NO_TOKENS = np.zeros(0, dtype=np.uint16)
 PLATFORM = {"torch": "2.0", "architecture": "x86_64", "cpu_capability": "AVX2", "threads": 1}

@@ -5,9 +5,10 @@ import pytest
 from helpers import ROOT
 from rowproof.speedrun.corpus import audit_seed, stream, stream_seed
 from rowproof.speedrun.referee.evaluation import WINDOW
-from rowproof.speedrun.referee.ladder import SMOKE_STEPS, read_script, with_steps
+from rowproof.speedrun.referee.ladder import read_script
 from rowproof.speedrun.referee.runs import Referee
 from rowproof.speedrun.referee.sandbox import Limits, Sandbox, available_mode, last_core
+from rowproof.speedrun.steps import SMOKE_STEPS, with_steps
 
 RESOURCES = ROOT / "resources/speedrun"
 WINDOWS = 64

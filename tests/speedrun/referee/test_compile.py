@@ -4,8 +4,8 @@ import shutil
 
 import pytest
 from rowproof.speedrun.outcomes import Outcome
-from rowproof.speedrun.referee.ladder import with_steps
 from rowproof.speedrun.referee.runs import train
+from rowproof.speedrun.steps import with_steps
 
 
 @pytest.mark.slow

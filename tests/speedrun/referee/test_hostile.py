@@ -8,9 +8,10 @@ from helpers import ROOT
 from rowproof.speedrun.extraction import extract
 from rowproof.speedrun.outcomes import Outcome
 from rowproof.speedrun.patching import apply_patch
-from rowproof.speedrun.referee.ladder import SCRIPT_NAME, SMOKE_STEPS, read_script, with_steps
+from rowproof.speedrun.referee.ladder import SCRIPT_NAME, read_script
 from rowproof.speedrun.referee.runs import judge_seeds, verify
 from rowproof.speedrun.referee.sandbox import Limits
+from rowproof.speedrun.steps import SMOKE_STEPS, with_steps
 
 HOSTILE = ROOT / "tests/speedrun/hostile"
 EXPECTED = yaml.safe_load((HOSTILE / "expected.yaml").read_text())

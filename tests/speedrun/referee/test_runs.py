@@ -5,14 +5,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from rowproof.records import encode_document
+from rowproof.speedrun.blocks import block_pairs
 from rowproof.speedrun.outcomes import Outcome
+from rowproof.speedrun.protocol import block_order, pair_orders
 from rowproof.speedrun.referee import runs as module
 from rowproof.speedrun.referee.checkpoint import Checkpoint
 from rowproof.speedrun.referee.evaluation import Evaluation
 from rowproof.speedrun.referee.machine import read_machine
 from rowproof.speedrun.referee.runs import Referee, Run, Verification, judge_seeds, time_blocks, time_pairs
 from rowproof.speedrun.referee.sandbox import Limits, Sandbox
-from rowproof.speedrun.statistics import block_order, block_pairs, pair_orders, timed_part
+from rowproof.speedrun.statistics import timed_part
 
 TOKENS = np.zeros(10, dtype=np.uint16)
 REFEREE = Referee(Sandbox("strict", 0), TOKENS, TOKENS, b"salt", Limits(wall_s=1.0, cpu_s=1))

@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 from rowproof.errors import RowproofError
 from rowproof.speedrun.dialogue import Phase, Result
+from rowproof.speedrun.losses import LOSS_SIGMA, decide, known_sigma_test
 from rowproof.speedrun.outcomes import Outcome
 from rowproof.speedrun.records_config import Arguments
 from rowproof.speedrun.referee.cost import analytic_flops
@@ -19,8 +20,8 @@ from rowproof.speedrun.referee.runs import (
     time_pairs,
     verify,
 )
-from rowproof.speedrun.scoring import decide, is_implausible
-from rowproof.speedrun.statistics import LOSS_SIGMA, known_sigma_test, timed_part
+from rowproof.speedrun.scoring import is_implausible
+from rowproof.speedrun.statistics import timed_part
 
 BASE_FACTOR = 3
 """Times the baseline's wall and CPU seconds are what a run may take."""

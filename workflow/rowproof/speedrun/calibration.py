@@ -17,11 +17,13 @@ from rowproof.files import write_atomic
 from rowproof.hashing import sha256_hex
 from rowproof.records import encode_document
 from rowproof.speedrun.corpus import audit_seed, stream
+from rowproof.speedrun.losses import LOSS_SIGMA
 from rowproof.speedrun.outcomes import Outcome
 from rowproof.speedrun.referee.evaluation import WINDOW
-from rowproof.speedrun.referee.ladder import read_ladder, read_script, steps_of, with_steps
+from rowproof.speedrun.referee.ladder import read_script
 from rowproof.speedrun.referee.runs import Referee, evaluate_weights, train
-from rowproof.speedrun.statistics import LOSS_SIGMA, calibrated_target, calibration_margin
+from rowproof.speedrun.statistics import calibrated_target, calibration_margin
+from rowproof.speedrun.steps import read_ladder, steps_of, with_steps
 
 SEEDS = (300, 301, 302, 303, 304)
 STEP = 10

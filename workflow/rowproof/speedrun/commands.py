@@ -18,11 +18,12 @@ from rowproof.speedrun.models import MAX_TOKENS, PLAYERS, load_model, model_play
 from rowproof.speedrun.platforms import Machine, measure_machine
 from rowproof.speedrun.players import FilePlayer, imported_answers
 from rowproof.speedrun.progress import Progress
-from rowproof.speedrun.records_config import FINAL_SEEDS, LADDER, Arguments, load_record, read_arguments
-from rowproof.speedrun.referee.ladder import SMOKE_STEPS, with_steps
+from rowproof.speedrun.records_config import FINAL_SEEDS, Arguments, load_record, read_arguments
+from rowproof.speedrun.referee.ladder import LADDER
 from rowproof.speedrun.referee.runs import Referee
 from rowproof.speedrun.row import Provenance
 from rowproof.speedrun.setups import CORPUS, RECORDS, SMOKE_THRESHOLD, build_referee, find_record, read_salt
+from rowproof.speedrun.steps import SMOKE_STEPS, with_steps
 from rowproof.strict_yaml import load
 
 OUTPUT = Path("output", "speedrun")

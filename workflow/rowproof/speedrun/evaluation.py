@@ -1,4 +1,4 @@
-"""``nanogpt_speedrun@v1``: verification runs of a board's patches, and what must hold in each of their records.
+"""``nanogpt_speedrun@v1``: verification runs of a board's patches.
 
 A row is a patch of the ladder, its seeds are those of the training runs, and it has no partner. A record tells how the
 run of one seed ended: its loss, and its cost as far as no clock is needed for it.
@@ -14,71 +14,22 @@ from typing import Any
 
 import numpy as np
 
-from rowproof.errors import ConfigError, RecordError
+from rowproof.errors import ConfigError
 from rowproof.hashing import sha256_hex
 from rowproof.plain_data import read_model
-from rowproof.records import NULL, Kinds, check_fields, encode_line
 from rowproof.speedrun.cell import SpeedrunCell
 from rowproof.speedrun.corpus import manifest_sha256, read_split, write_corpus
 from rowproof.speedrun.outcomes import Outcome
 from rowproof.speedrun.patching import Application, apply_patch
 from rowproof.speedrun.policy import check_policy
 from rowproof.speedrun.referee.evaluation import WINDOW
-from rowproof.speedrun.referee.ladder import SCRIPT_NAME, read_ladder, read_patch, read_script
+from rowproof.speedrun.referee.ladder import LADDER, SCRIPT_NAME, base_of, read_patch, read_script
 from rowproof.speedrun.referee.machine import idlest_core
 from rowproof.speedrun.referee.runs import Referee, Verification, verify
 from rowproof.speedrun.referee.sandbox import Limits, Sandbox, available_mode, self_test
 
 PROJECT = Path(__file__).resolve().parents[3]
-LADDER = Path("resources/speedrun")
 NOBODY = "nobody"
-
-LOSS_TOLERANCE = 0.002
-"""Nats per token by which losses of two CPU types may differ."""
-# What another machine may give otherwise: digits of the weights, and what it says of itself.
-MACHINE_FIELDS = ("detail", "platform", "sandbox", "weights_sha256")
-LOSS_FIELDS = ("audit_loss", "val_loss")
-
-RECORD_SCHEMA: dict[str, Kinds] = {
-    "seed": (int,),
-    "episode_idx": (int,),
-    "initial_state_seed": (int,),
-    "success": (bool,),
-    "metadata": (dict,),
-}
-METADATA_SCHEMA: dict[str, Kinds] = {
-    "policy": (str,),
-    "member": (str,),
-    "partner_set": (str,),
-    "track": (str,),
-    "target": (float,),
-    "sigma": (float,),
-    "baseline": (str,),
-    "baseline_tokens": (int,),
-    "baseline_flops": (int,),
-    "expected": (dict,),
-    "base": (str, NULL),
-    "base_sha256": (str,),
-    "script_sha256": (str,),
-    "diff_sha256": (str, NULL),
-    "lines_added": (int,),
-    "lines_removed": (int,),
-    "flags": (list,),
-    "outcome": (str,),
-    "detail": (str,),
-    "val_loss": (float, NULL),
-    "audit_loss": (float, NULL),
-    "train_tokens": (int, NULL),
-    "train_flops": (int, NULL),
-    "analytic_flops": (int, NULL),
-    "n_params": (int, NULL),
-    "checkpoint_bytes": (int, NULL),
-    "weights_sha256": (str, NULL),
-    "data_manifest_sha256": (str,),
-    "audit_salt_sha256": (str,),
-    "sandbox": (str, NULL),
-    "platform": (str,),
-}
 
 
 @dataclass(frozen=True)
@@ -108,7 +59,7 @@ def read_entry(name: str, root: Path = PROJECT) -> Entry:
     """
     folder = root / LADDER
     script = read_script(folder, name.upper())
-    base = read_ladder(folder)[name.upper()].base
+    base = base_of(folder, name.upper())
     if base is None:
         return Entry(name, None, script, script, None)
     base_script = read_script(folder, base)
@@ -135,8 +86,10 @@ def planned_entry(name: str, cell: SpeedrunCell, root: Path = PROJECT) -> Entry:
     """A candidate whose script is the one that the plan fixed.
 
     Raises:
-        ConfigError: it is another.
+        ConfigError: it is another, or the plan has none.
     """
+    if name not in cell.candidates:
+        raise ConfigError(f"cell: candidates must have {name}, found {', '.join(cell.candidates)}")
     entry = read_entry(name, root)
     stated, found = cell.candidates[name].script_sha256, sha256_hex(entry.script.encode("utf-8"))
     if stated != found:
@@ -152,7 +105,7 @@ def specs(setup: Mapping[str, Any], *, root: Path = PROJECT) -> list[dict[str, A
 
     Args:
         setup: plain data with ``policy``, ``seeds``, ``members`` (nobody alone) and ``cell`` (a
-            :class:`~rowproof.speedrun.cell.SpeedrunCell`).
+            :class:`~rowproof.speedrun.cell.SpeedrunCell`; of its candidates only that of the row is read).
         root: the project that holds the ladder.
 
     Returns:
@@ -281,71 +234,3 @@ def platform_class() -> str:
 
     capability = torch.backends.cpu.get_cpu_capability()
     return f"torch {version('torch').partition('+')[0]}, {platform.machine()}, {capability}, 1 thread"
-
-
-def check_record(setup: Mapping[str, Any], spec: Mapping[str, Any], record: Any) -> list[str]:
-    """What is wrong with ``record`` as far as that can be told without training again."""
-    try:
-        check_fields(record, RECORD_SCHEMA, "record")
-        metadata = check_fields(record["metadata"], METADATA_SCHEMA, "record: metadata")
-    except RecordError as error:
-        return [str(error)]
-    cell = setup["cell"]
-    stated = {
-        "policy": setup["policy"],
-        "partner_set": setup["partner_set"],
-        "member": spec["member"],
-        "script_sha256": spec["script_sha256"],
-        "audit_salt_sha256": sha256_hex(cell["audit_salt"].encode("utf-8")),
-        **{name: cell[name] for name in ("track", "target", "sigma", "baseline", "baseline_tokens", "baseline_flops")},
-        "data_manifest_sha256": cell["data_manifest_sha256"],
-        "expected": cell["candidates"][setup["policy"]]["expected"],
-    }
-    problems = [
-        f"metadata.{name} must be {value!r}, found {metadata[name]!r}"
-        for name, value in stated.items()
-        if metadata[name] != value
-    ]
-    problems += [
-        f"{name} must be {spec[name]}, found {record[name]}"
-        for name in ("seed", "episode_idx", "initial_state_seed")
-        if record[name] != spec[name]
-    ]
-    return problems + _contradictions(record["success"], metadata)
-
-
-def _contradictions(success: bool, metadata: Mapping[str, Any]) -> list[str]:
-    """What in a record contradicts itself."""
-    outcomes = [str(outcome) for outcome in Outcome]
-    costs = ("train_tokens", "analytic_flops", "n_params", "checkpoint_bytes")
-    ended_well = metadata["outcome"] == Outcome.OK
-    losses = [metadata[name] for name in LOSS_FIELDS]
-    wrong = {
-        f"outcome must be one of {outcomes}": metadata["outcome"] in outcomes,
-        "success must say that the run ended well and met the target": success
-        == (ended_well and metadata["val_loss"] is not None and metadata["val_loss"] <= metadata["target"]),
-        "a run that ended well has losses, costs and weights": not ended_well
-        or None not in (*losses, *(metadata[name] for name in costs), metadata["weights_sha256"], metadata["sandbox"]),
-        "losses must be positive": all(loss is None or loss > 0 for loss in losses),
-        "costs must be positive": all(metadata[name] is None or metadata[name] > 0 for name in costs),
-    }
-    return [f"{must}, found {encode_line(dict(metadata))[:200]}" for must, holds in wrong.items() if not holds]
-
-
-def difference(committed: Mapping[str, Any], rebuilt: Mapping[str, Any]) -> str | None:
-    """How a rebuilt record differs by more than another machine may make it; None if it does not.
-
-    Losses may differ by 0.002 nats per token, digests of weights freely; all else must be equal.
-    """
-    old, new = dict(committed.get("metadata", {})), dict(rebuilt.get("metadata", {}))
-    for name in (*committed, *rebuilt):
-        if name != "metadata" and committed.get(name) != rebuilt.get(name):
-            return f"field {name}: committed {committed.get(name)!r}, rebuilt {rebuilt.get(name)!r}"
-    for name in (*old, *new):
-        before, after = old.get(name), new.get(name)
-        if name in MACHINE_FIELDS or before == after:
-            continue
-        near = type(before) is type(after) is float and abs(before - after) <= LOSS_TOLERANCE
-        if not (name in LOSS_FIELDS and near):
-            return f"field metadata.{name}: committed {before!r}, rebuilt {after!r}"
-    return None

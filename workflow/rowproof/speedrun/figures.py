@@ -1,33 +1,17 @@
 """The family's own figures of a row: what its records say of loss and cost, and what its times say apart from them."""
 
-import math
-import re
 from collections.abc import Mapping, Sequence
 from statistics import fmean, median
 from typing import Any
 
 from rowproof.errors import RecordError
-from rowproof.records import encode_document
+from rowproof.speedrun.blocks import block_pairs, bootstrap_interval, ratio_of_medians
+from rowproof.speedrun.losses import decide
 from rowproof.speedrun.outcomes import Outcome
-from rowproof.speedrun.scoring import (
-    decide,
-    fsr_column,
-    is_implausible,
-    needs_explanation,
-    reward_columns,
-    reward_flops,
-)
-from rowproof.speedrun.statistics import (
-    block_pairs,
-    bootstrap_interval,
-    is_disturbed,
-    ratio_of_medians,
-    sign_test,
-    sign_wins,
-    statements,
-    timed_part,
-)
-from rowproof.speedrun.verdicts import TWICE, Record, floor_of, judge
+from rowproof.speedrun.protocol import is_disturbed
+from rowproof.speedrun.scoring import fsr_column, is_implausible, needs_explanation, reward_columns, reward_flops
+from rowproof.speedrun.statistics import sign_test, sign_wins, statements, timed_part
+from rowproof.speedrun.verdicts import FIRST_CAMPAIGN, TWICE, Record, judge
 
 LOW_TOKENS = 0.2
 """Share of the baseline's tokens below which a row asks for a look."""
@@ -99,11 +83,12 @@ def timed(records: Sequence[Record], timing: Mapping[str, Any]) -> dict[str, Any
         timing: content of ``timing.json``.
 
     Returns:
-        ``timed`` (False for a row that earns nothing and so was not timed, with its rewards alone), the columns of
-        :func:`rowproof.speedrun.statistics.timed_part` against the baseline and of
+        ``timed`` (False for a row that earns nothing and so was not timed, with its rewards alone), ``campaign`` (in
+        which it was timed), the columns of :func:`rowproof.speedrun.statistics.timed_part` against the baseline and of
         :func:`rowproof.speedrun.scoring.reward_columns`, ``says`` (what the row may claim), ``step`` (its ratio to the
-        candidate that it patches, with interval, pairs won and the p value of the sign test), ``fsr``, ``twice`` (the
-        ratio of the candidate that runs twice to itself, with interval and claim), and ``flags``.
+        candidate that it patches, with interval, pairs won and the p value of the sign test; None where that one was
+        not timed in the same campaign), ``fsr`` (likewise), ``twice`` (the ratio of the candidate that runs twice to
+        itself, with interval and claim), and ``flags``.
 
     Raises:
         RecordError: the timing is malformed or not as its protocol demands.
@@ -143,6 +128,7 @@ def timed(records: Sequence[Record], timing: Mapping[str, Any]) -> dict[str, Any
     twice = timed_part(dict(timing), TWICE, timing["twice"])
     return {
         "timed": True,
+        "campaign": timing.get("campaign", FIRST_CAMPAIGN),
         "outcome": str(outcome),
         **part,
         **reward_columns(outcome, verdict, part_and_flags),
@@ -186,72 +172,6 @@ def _fsr(timing: Mapping[str, Any], name: str, base: str | None) -> float | None
     shown = bootstrap_interval(step)[0] > 1
     base_s, after_s = median(pair.base_s for pair in step), median(pair.patched_s for pair in step)
     return fsr_column(base_s, after_s, median(pair.patched_s for pair in own), shown)
-
-
-def check_timing(setup: Mapping[str, Any], records: Sequence[Record], timing: Any) -> list[str]:
-    """What is wrong with the times of a row: its arms, its order, its weights, and what it says of itself.
-
-    Args:
-        setup: of the board.
-        records: of the row.
-        timing: content of ``timing.json``.
-    """
-    cell, problems = setup["cell"], []
-    try:
-        if not (type(timing["peak_gflops"]) is float and 0 < timing["peak_gflops"] < math.inf):
-            raise RecordError(f"peak_gflops must be positive, found {timing['peak_gflops']!r}")
-        # Whatever follows from the times must be something that a file can hold.
-        encode_document(timed(records, timing))
-        scripts = {arm: cell["candidates"][arm]["script_sha256"] for arm in timing["scripts_sha256"] if arm != TWICE}
-        scripts[TWICE] = scripts[cell["twice"]]
-        stated = {
-            "scripts_sha256": scripts,
-            "design": "blocks",
-            "n_pairs": cell["n_blocks"],
-            "order_seed": cell["order_seed"],
-            "twice": cell["twice"],
-            "aa_floor": floor_of(timing),
-        }
-        problems += [
-            f"{name} must be {value}, found {timing[name]}" for name, value in stated.items() if timing[name] != value
-        ]
-        runs, machine = timing["runs"], timing["machine"]
-        blocks = [run["pair"] for run in runs]
-        if runs[0]["arm"] != cell["baseline"] or blocks[0] != -1 or -1 in blocks[1:] or blocks != sorted(blocks):
-            problems.append(
-                f"runs must be one warm-up of {cell['baseline']}, then block by block, found blocks {blocks}"
-            )
-        for run in runs:
-            problems += _check_run(run, records, setup["seeds"], timing["platform"])
-        if not (type(machine["cores"]) is int and type(machine["cpu"]) is str and machine["cpu"].isprintable()):
-            problems.append(f"machine must tell its cores and its CPU, found {machine!r}")
-        if not re.fullmatch(r"\d{4}-\d{2}-\d{2}", timing["date"]):
-            problems.append(f"date must be a day as in 2026-01-02, found {timing['date']!r}")
-    except RecordError as error:
-        problems.append(str(error))
-    except (KeyError, TypeError, AttributeError) as error:
-        problems.append(f"must have the form of a timing, found {type(error).__name__}: {error}")
-    return problems
-
-
-def _check_run(run: Mapping[str, Any], records: Sequence[Record], seeds: Sequence[int], platform: str) -> list[str]:
-    """What is wrong with one run, as far as the records of this row tell."""
-    problems = []
-    where = f"run of {run['arm']} in block {run['pair']}"
-    if run["outcome"] != Outcome.OK:
-        problems.append(f"{where}: must have ended well, found {run['outcome']}")
-    if run["seed"] != seeds[max(run["pair"], 0) % len(seeds)]:
-        problems.append(f"{where}: seed must go round through {list(seeds)}, found {run['seed']}")
-    if run["arm"] != records[0]["metadata"]["policy"]:
-        return problems
-    expected = {record["seed"]: record["metadata"] for record in records}[run["seed"]]
-    # Records that were made again elsewhere have other digits, and say nothing of these runs.
-    same = run["weights_sha256"] == expected["weights_sha256"]
-    if expected["platform"] == platform and run["weights_match"] is not same:
-        problems.append(f"{where}: weights_match must be {same}, found {run['weights_match']}")
-    if run["tokens"] != expected["train_tokens"]:
-        problems.append(f"{where}: tokens must be {expected['train_tokens']}, found {run['tokens']}")
-    return problems
 
 
 def disturbed_runs(timing: Mapping[str, Any]) -> int:

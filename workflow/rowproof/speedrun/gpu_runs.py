@@ -16,13 +16,15 @@ from rowproof.records import decode
 from rowproof.speedrun.dialogue import Dialogue, Task
 from rowproof.speedrun.gpu import TRUST, GpuTrack, LaunchPlan, load_gpu_profile, plan_launch
 from rowproof.speedrun.logs import FinalNumbers, parse_log, tail
+from rowproof.speedrun.losses import LossTest, decide
 from rowproof.speedrun.outcomes import Outcome
 from rowproof.speedrun.players import FilePlayer
+from rowproof.speedrun.protocol import pair_orders
 from rowproof.speedrun.records_config import Arguments, Record
 from rowproof.speedrun.row import FAMILY, SPEC_VERSION
-from rowproof.speedrun.scoring import decide, reward_columns, stored_ratio
+from rowproof.speedrun.scoring import reward_columns, stored_ratio
 from rowproof.speedrun.setups import find_record
-from rowproof.speedrun.statistics import LossTest, pair_orders, t_test
+from rowproof.speedrun.statistics import t_test
 
 Data = dict[str, Any]
 _ARMS = {"A": "base", "B": "patched"}

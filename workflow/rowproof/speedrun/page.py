@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rowproof.evidence.columns import MISSING, table
+from rowproof.speedrun.campaigns import step_across
 from rowproof.speedrun.scoring import FAST_LEVELS, fast_p
 from rowproof.speedrun.statistics import holm
 
@@ -12,7 +13,7 @@ CSV_COLUMNS = (
     *("outcome", "verdict", "val_loss", "threshold", "margin_z", "train_tokens", "tokens_ratio", "train_flops"),
     *("flops_ratio", "n_params", "checkpoint_bytes", "reward_flops", "wall_ratio", "ratio_ci_low", "ratio_ci_high"),
     *("hl_ratio", "ratio_of_means", "cpu_ratio", "n_pairs", "sign_wins", "reward", "reward_strict"),
-    *("reward_code_variant", "fsr", "says"),
+    *("reward_code_variant", "fsr", "campaign", "says"),
 )
 
 
@@ -69,18 +70,34 @@ def notes(rows: Sequence[Mapping[str, Any]]) -> list[str]:
         "(all of at least seven blocks won, strict sandbox, same weights every time, FLOPs agree). Times are recorded "
         "in `timing.json` beside the evidence; no rebuild repeats them, and they say nothing about GPU records.",
     ]
-    timed = next((row["timed"] for row in rows if row["timed"]["timed"]), None)
-    if timed is not None:
+    campaigns = _campaigns(rows)
+    for campaign, own in campaigns.items():
+        timed = own[0]["timed"]
         low, high = timed["twice"]["ratio_ci95"]
         machine = timed["machine"]
         lines.append(
+            f"{f'Campaign {campaign}: ' if len(campaigns) > 1 else ''}"
             f"Measured on {machine['cores']} cores of {machine['cpu']}, {timed['date']}. Noise: "
             f"{timed['twice']['candidate']} against itself {timed['twice']['wall_ratio']:.3f} [{low:.3f}, {high:.3f}] "
-            f"({', '.join(timed['twice']['says'])}); noise floor {timed['aa_floor']:.3f}."
+            f"({', '.join(timed['twice']['says'])}); noise floor {timed['aa_floor']:.3f}. "
+            f"Timed together: {', '.join(row['row'] for row in own)}."
         )
-    if len({row["timing_sha256"] for row in rows}) > 1:
+    if len(campaigns) > 1:
+        lines.append(
+            "Each campaign has runs of the baseline and of the script that runs twice. Rows of one campaign are "
+            "compared block by block, those of two only through the baseline of each, with the wider interval that "
+            "follows."
+        )
+    if any(len({row["timing_sha256"] for row in own}) > 1 for own in campaigns.values()):
         lines.append("Rows were timed in different jobs: compare their time ratios with care.")
     return lines
+
+
+def _campaigns(rows: Sequence[Mapping[str, Any]]) -> dict[int, list[Mapping[str, Any]]]:
+    """The timed rows of each campaign, by its number."""
+    timed = [row for row in rows if row["timed"]["timed"]]
+    numbers = sorted({row["timed"]["campaign"] for row in timed})
+    return {number: [row for row in timed if row["timed"]["campaign"] == number] for number in numbers}
 
 
 def sections(rows: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -90,6 +107,9 @@ def sections(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     steps = [row for row in rows if row["timed"].get("step")]
     if steps:
         parts += ["## Against the script that it patches\n", _steps(steps)]
+    crossing = {row["row"]: step for row in rows if (step := step_across(row, rows))}
+    if crossing:
+        parts += ["## Against a script of another campaign\n", _crossing(crossing)]
     attempts = [row for row in rows if row["timed"]["says"] != ["baseline"]]
     intervals = [tuple(row["timed"]["ratio_ci95"]) if row["timed"]["timed"] else None for row in attempts]
     shares = ", ".join(f"{level} times: {fast_p(intervals, level):.2f}" for level in FAST_LEVELS)
@@ -171,7 +191,7 @@ def _expectations(rows: Sequence[Mapping[str, Any]]) -> str:
     tokens = {row["policy"]["name"]: row["summary"]["family"]["train_tokens"] for row in rows}
     lines = []
     for row in rows:
-        family, step = row["summary"]["family"], row["timed"].get("step")
+        family, step = row["summary"]["family"], row["timed"].get("step") or step_across(row, rows)
         own, base = family["train_tokens"], tokens.get(family["base"])
         ratio = base / own if own and base else None
         found = {
@@ -203,3 +223,19 @@ def _steps(rows: Sequence[Mapping[str, Any]]) -> str:
         f"{len(rows)} steps; {rows[0]['timed']['step']['n_pairs']} blocks can hardly make it small."
     )
     return table(("Row", "Base", "Time ratio [95 % CI]", "Blocks won", "p (Holm)"), lines) + f"\n{note}\n"
+
+
+def _crossing(steps: Mapping[str, Mapping[str, Any]]) -> str:
+    lines = []
+    for row, step in steps.items():
+        low, high = step["ratio_ci95"]
+        ratio = f"{step['wall_ratio']:.3f} [{low:.3f}, {high:.3f}]"
+        own, base = step["campaigns"]
+        lines.append([row, str(own), step["base"], str(base), ratio, ", ".join(step["says"]) or MISSING])
+    note = (
+        "Time of the base over that of the row: the row's time ratio over that of the base, each in its own campaign. "
+        "On the logarithmic scale the interval reaches as far as the root of the summed squares of both. Faster: it "
+        "lies above 1 + both noise floors. No blocks were won, so nothing is a record here."
+    )
+    header = ("Row", "Campaign", "Base", "Its campaign", "Time ratio [95 % CI]", "Says")
+    return table(header, lines) + f"\n{note}\n"

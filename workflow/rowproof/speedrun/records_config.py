@@ -17,11 +17,11 @@ from rowproof.errors import ConfigError
 from rowproof.hashing import sha256_hex
 from rowproof.plain_data import read_model
 from rowproof.speedrun.extraction import FenceMode, ThinkMode
+from rowproof.speedrun.losses import LOSS_SIGMA
 from rowproof.speedrun.patching import ApplyMode
-from rowproof.speedrun.referee.ladder import read_script
+from rowproof.speedrun.referee.ladder import LADDER, read_script
 from rowproof.speedrun.schema import Positive, Seed, Sha256, Strict, Text
 from rowproof.speedrun.scoring import Nondeterminism
-from rowproof.speedrun.statistics import LOSS_SIGMA
 from rowproof.strict_yaml import load
 
 Track = Literal["cpu-mini", "gpu"]
@@ -34,7 +34,6 @@ FINAL_SEEDS = (100, 101, 102)
 """Default seeds of the scoring run (set S)."""
 DEFAULT_ORDER_SEED = 20240520
 CLAIM_PAIRS = 5
-LADDER = PurePosixPath("resources", "speedrun")
 """Folder of the baseline's script and of the patches of the ladder."""
 GPU_COUNTS = (1, 2, 4, 8)
 
@@ -79,7 +78,7 @@ class Record(Strict):
         record_index: which record of the track's history the script is.
         title: short label for the table.
         code_path: the script, relative to the project; null for a rung of the ladder.
-        rung: the rung of ``resources/speedrun/ladder.yaml`` whose script it is; null with ``code_path``.
+        rung: the rung of the ladder in ``resources/speedrun`` whose script it is; null with ``code_path``.
         code_sha256: SHA-256 of the script.
         script_name: the name that both headers of a patch must give.
         wallclock_ms: stored training time, milliseconds, on ``hardware_class``; null where it is measured with each

@@ -13,12 +13,13 @@ from rowproof.speedrun.corpus import manifest_sha256
 from rowproof.speedrun.dialogue import Task
 from rowproof.speedrun.figures import LOW_TOKENS
 from rowproof.speedrun.logs import FinalNumbers, is_misreported, self_reported
+from rowproof.speedrun.losses import known_sigma_test
 from rowproof.speedrun.outcomes import Outcome
 from rowproof.speedrun.patching import Application
 from rowproof.speedrun.platforms import Machine
 from rowproof.speedrun.referee.runs import MAX_OCCUPANCY
 from rowproof.speedrun.scoring import Nondeterminism, needs_explanation, reward_columns, reward_flops
-from rowproof.speedrun.statistics import known_sigma_test, statements, timed_part
+from rowproof.speedrun.statistics import statements, timed_part
 
 FAMILY = "nanogpt-speedrun"
 SPEC_VERSION = 1

@@ -7,7 +7,6 @@ from typing import Any, Literal
 
 from rowproof.errors import RowproofError
 from rowproof.speedrun.outcomes import Outcome
-from rowproof.speedrun.statistics import LossTest
 
 BASE_REWARD = 0.3
 SPEED_WEIGHT = 0.7
@@ -30,28 +29,6 @@ def reward(speedup: float) -> float:
 def reward_code_variant(speedup: float) -> float:
     """Reward of a valid attempt by the published code, which leaves the factor 0.7 out. Shown for comparison only."""
     return BASE_REWARD + speedup
-
-
-def decide(found: Outcome | None, loss: LossTest | None) -> Outcome:
-    """The outcome of an attempt.
-
-    Args:
-        found: what the earlier stages found; None or ``ok`` when all is well. ``nondeterministic`` leaves the loss to
-            decide; all others end the attempt.
-        loss: the loss rule's result; None when there is no loss.
-
-    Raises:
-        RowproofError: nothing was found and there is no loss either.
-    """
-    if found not in (None, Outcome.OK, Outcome.NONDETERMINISTIC):
-        return found
-    if loss is None:
-        raise RowproofError("an attempt must end with a loss or with the code of a failure, found neither: evaluate it")
-    if not loss.threshold_met:
-        return Outcome.THRESHOLD_MISSED
-    if found is Outcome.NONDETERMINISTIC:
-        return found
-    return Outcome.OK if loss.verdict == "pass" else Outcome.INCONCLUSIVE
 
 
 def reward_columns(

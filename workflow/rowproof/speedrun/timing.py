@@ -1,4 +1,4 @@
-"""Times of a board's rows: all candidates that meet the target, and the baseline, in randomised blocks."""
+"""Times of a campaign's rows: all candidates that meet the target, and the baseline, in randomised blocks."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -9,16 +9,17 @@ from rowproof.speedrun.outcomes import Outcome
 from rowproof.speedrun.platforms import measure_machine
 from rowproof.speedrun.referee.runs import time_blocks
 from rowproof.speedrun.referee.sandbox import last_core
-from rowproof.speedrun.verdicts import TWICE, floor_of, judge
+from rowproof.speedrun.verdicts import FIRST_CAMPAIGN, TWICE, floor_of, judge
 
 
 def measure(
     setup: Mapping[str, Any], records: Mapping[str, Sequence[Mapping[str, Any]]], report: Callable[[str], Any]
 ) -> dict[str, Any]:
-    """Time the rows of a board in turns: the content of ``timing.json``.
+    """Time the rows of a campaign in turns: the content of ``timing.json``.
 
     Args:
-        setup: of the board.
+        setup: plain data with ``policies`` (the candidate of each row, baseline and the one that runs twice among
+            them), ``seeds``, ``cell`` and ``campaign`` (from 1, which it is when missing).
         records: of each row, by its name.
         report: takes a line of progress.
 
@@ -33,7 +34,8 @@ def measure(
     for name in (cell.baseline, cell.twice):
         if name not in earning:
             raise RowproofError(f"{name} must meet the target before anything is timed against it, found it does not")
-    names = [name for name in cell.candidates if name in earning]
+    # Those that the plan does not have come last, and are refused.
+    names = [*(name for name in cell.candidates if name in earning), *sorted(earning - set(cell.candidates))]
     scripts = {name: planned_entry(name, cell).script for name in names}
     verified = {
         (setup["policies"][row], record["seed"]): record["metadata"]["weights_sha256"]
@@ -59,6 +61,7 @@ def measure(
             f"{timing['failed_arm']}: {timing['runs'][-1]['detail']}"
         )
     timing |= {
+        "campaign": setup.get("campaign", FIRST_CAMPAIGN),
         "twice": cell.twice,
         "peak_gflops": round(machine.peak_gflops_per_s, 1),
         "platform": platform_class(),

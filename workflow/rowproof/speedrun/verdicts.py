@@ -3,12 +3,14 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rowproof.speedrun.blocks import aa_floor, block_pairs
+from rowproof.speedrun.losses import LossTest, decide, known_sigma_test
 from rowproof.speedrun.outcomes import Outcome
-from rowproof.speedrun.scoring import decide
-from rowproof.speedrun.statistics import LossTest, aa_floor, block_pairs, known_sigma_test
 
 TWICE = "twice"
 """The arm of a timing that runs one of the candidates once more, against itself."""
+FIRST_CAMPAIGN = 1
+"""The campaign of rows, setups and timings that name none."""
 Record = Mapping[str, Any]
 
 

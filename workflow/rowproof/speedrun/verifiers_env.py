@@ -18,9 +18,10 @@ from rowproof.speedrun.dialogue import Attempt, Dialogue, Task
 from rowproof.speedrun.extraction import extract
 from rowproof.speedrun.records_config import Arguments, Record, read_arguments
 from rowproof.speedrun.referee.evaluation import WINDOW
-from rowproof.speedrun.referee.ladder import SCRIPT_NAME, SMOKE_STEPS, read_script, with_steps
+from rowproof.speedrun.referee.ladder import SCRIPT_NAME, read_script
 from rowproof.speedrun.referee.runs import Referee
 from rowproof.speedrun.setups import CORPUS, SMOKE_THRESHOLD, SMOKE_WINDOWS, build_referee, find_record, read_salt
+from rowproof.speedrun.steps import SMOKE_STEPS, with_steps
 
 try:
     import datasets

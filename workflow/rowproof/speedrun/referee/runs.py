@@ -14,13 +14,13 @@ import numpy as np
 from rowproof.hashing import sha256_hex
 from rowproof.speedrun.corpus import audit_stream
 from rowproof.speedrun.outcomes import Outcome
+from rowproof.speedrun.protocol import MAX_REPEATS, block_order, is_disturbed, pair_orders
 from rowproof.speedrun.referee.checkpoint import Checkpoint, CheckpointError, read_checkpoint
 from rowproof.speedrun.referee.cost import analytic_flops
 from rowproof.speedrun.referee.evaluation import EVALUATION_LIMITS, Evaluation, evaluate, why_ended
 from rowproof.speedrun.referee.machine import read_machine, slept, steal_share
 from rowproof.speedrun.referee.sandbox import End, Limits, Program, Sandbox, SandboxError, off_core
 from rowproof.speedrun.referee.token_server import TokenServer
-from rowproof.speedrun.statistics import MAX_REPEATS, block_order, is_disturbed, pair_orders
 
 Report = Callable[[Mapping[str, Any]], Any]
 
