@@ -1,6 +1,7 @@
 """Boards, plans and partner sets: the typed models of ``config/`` and how they refer to one another."""
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -19,6 +20,7 @@ BoardName = Annotated[str, StringConstraints(pattern=r"^(admission/)?[a-z0-9]+(-
 Identifier = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]+([-_][a-z0-9]+)*$", max_length=60)]
 Versioned = Annotated[str, StringConstraints(pattern=r"^[a-z0-9_]+@v[1-9][0-9]*$")]
 Seed = Annotated[int, Field(ge=0, lt=2**63)]
+Read = Callable[[str], bytes]
 
 
 class Strict(BaseModel):
@@ -214,11 +216,15 @@ class BoardSetup:
     plan_bytes: bytes
     partner_set: PartnerSet
     engine: Engine
+    root: Path
     trainings: dict[str, BaseModel] = field(default_factory=dict)
 
-    def row_setup(self, row: str) -> dict[str, Any]:
-        """All plain data that determines the episodes of ``row`` (the ``setup`` of its recipes)."""
-        return row_setup(self.plan, row, self.partner_set, self.engine)
+    def row_setup(self, row: str, read: Read | None = None) -> dict[str, Any]:
+        """All plain data that determines the episodes of ``row`` (the ``setup`` of its recipes).
+
+        ``read`` reads files of the project, by default those of today.
+        """
+        return row_setup(self.plan, row, self.partner_set, self.engine, read or project_files(self.root))
 
     def board_setup(self) -> dict[str, Any]:
         """All plain data that determines what the rows do in turns."""
@@ -233,9 +239,26 @@ class BoardSetup:
         return selection_setup(self.plan, row, self.partner_set, self.engine)
 
 
-def row_setup(plan: Plan, row: str, partner_set: PartnerSet, engine: Engine) -> dict[str, Any]:
-    """The setup of one row as the plan demands it, with partners taken from ``partner_set``."""
-    return {
+def project_files(root: Path) -> Read:
+    """Reads files of a project, by their paths relative to it; a missing one is a ConfigError."""
+
+    def read(path: str) -> bytes:
+        try:
+            return (root / path).read_bytes()
+        except OSError as error:
+            raise ConfigError(f"{path}: must be a readable file: {error.strerror}") from None
+
+    return read
+
+
+def row_setup(
+    plan: Plan, row: str, partner_set: PartnerSet, engine: Engine, read: Read | None = None
+) -> dict[str, Any]:
+    """The setup of one row as the plan demands it, with partners taken from ``partner_set``.
+
+    ``read`` reads files of the project; without it the settings of the engine are left out.
+    """
+    setup = {
         "task": plan.task,
         "policy": plan.rows[row].policy,
         "seeds": list(plan.grid.seeds),
@@ -246,6 +269,9 @@ def row_setup(plan: Plan, row: str, partner_set: PartnerSet, engine: Engine) -> 
         "members": [dict(PAIR)] if plan.rows[row].pair else partner_set.seats(plan.partners_of(row)),
         "cell": engine.cell_model.model_validate(plan.cell_of(row)).model_dump(),
     }
+    if engine.settings is not None and read is not None:
+        setup["settings"] = engine.settings(read, setup)
+    return setup
 
 
 def board_setup(plan: Plan, engine: Engine) -> dict[str, Any]:
@@ -406,7 +432,9 @@ def load_board(root: Path, name: str) -> BoardSetup:
                 f"policy {row.policy} needs (algorithm, blind, pair) {demanded}, found {found} with {training}.yaml",
             )
     plan_bytes = plan_path.read_bytes()
-    return BoardSetup(board, plan, plan_path.relative_to(root).as_posix(), plan_bytes, partner_set, engine, trainings)
+    return BoardSetup(
+        board, plan, plan_path.relative_to(root).as_posix(), plan_bytes, partner_set, engine, root, trainings
+    )
 
 
 def load_config(root: Path) -> tuple[Config, dict[str, BoardSetup]]:

@@ -20,10 +20,19 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from rowproof import git
-from rowproof.boards import Board, Plan, board_setup, row_setup, selection_setup, training_setup
+from rowproof.boards import (
+    Board,
+    Plan,
+    Read,
+    board_setup,
+    project_files,
+    row_setup,
+    selection_setup,
+    training_setup,
+)
 from rowproof.checkpoints import uri_of
 from rowproof.closure import Closure, HashCache, analyse, closure
-from rowproof.errors import RowproofError
+from rowproof.errors import ConfigError, RowproofError
 from rowproof.evidence import bundle as writer
 from rowproof.evidence.checks import CheckTable
 from rowproof.evidence.learning import selection_problems, training_problems
@@ -513,7 +522,7 @@ class _Checker:
                 partner_set, source = self._recorded_partners(recorded), None
             else:
                 source = True
-            demanded = row_setup(self.plan, document["row"], partner_set, self.engine)
+            demanded = self._row_setup(partner_set, recorded)
             wrong = sorted(k for k in {*demanded, *recorded} if not _same(demanded.get(k), recorded.get(k)))
             if not wrong and list(demanded) != list(recorded):
                 wrong.append("order of keys")
@@ -541,6 +550,40 @@ class _Checker:
             found = f"differing {wrong}" if wrong else "equal"
             holds = False if wrong else source
             self.table.add("setup:plan", holds, must, found if source else found + "; no partner set to compare with")
+
+    def _row_setup(self, partner_set: PartnerSet, recorded: Mapping[str, Any]) -> dict[str, Any]:
+        """The setup that the plan demands, with settings of today if they agree with the record, else of its commit."""
+        assert self.plan is not None and self.engine is not None
+        row = self.documents["bundle.json"]["row"]
+        if self.engine.settings is None or self.root is None:
+            demanded = row_setup(self.plan, row, partner_set, self.engine)
+            return demanded if self.engine.settings is None else {**demanded, "settings": recorded["settings"]}
+        first, problem = None, None
+        for read in (project_files(self.root), *map(self._files_at, self._commits())):
+            try:
+                demanded = row_setup(self.plan, row, partner_set, self.engine, read)
+            except ConfigError as error:
+                problem = problem or error
+                continue
+            if _same(demanded["settings"], recorded.get("settings")):
+                return demanded
+            first = first or demanded
+        if first is None:
+            assert problem is not None
+            raise problem
+        return first
+
+    def _files_at(self, commit: str) -> Read:
+        """Reads files of the project as they were at ``commit``."""
+
+        def read(path: str) -> bytes:
+            assert self.root is not None
+            data = git.file_at(self.root, commit, path)
+            if data is None:
+                raise ConfigError(f"{path}: must be a file at {commit}, found none")
+            return data
+
+        return read
 
     def _partner_set(self, recorded: Mapping[str, Any]) -> PartnerSet | None:
         """The project's partner set: that of today if it agrees with the record, else that of the record's commit."""
@@ -595,6 +638,7 @@ class _Checker:
         specs: list[dict[str, Any]] = []
         pairs: list[tuple[str, dict[str, Any], dict[str, Any]]] = []
         simulate = import_module(self.engine.simulate_module)
+        checks = import_module(self.engine.checks_module or self.engine.simulate_module)
         with self.table.guard("records:set", must):
             grid = self.plan.grid
             demanded = len(grid.seeds) * len(self.setup["members"]) * grid.episodes_per_partner
@@ -622,7 +666,7 @@ class _Checker:
             problems = [
                 f"{place}: {problem}"
                 for place, spec, record in pairs
-                for problem in simulate.check_record(self.setup, spec, record)
+                for problem in checks.check_record(self.setup, spec, record)
             ]
             found = "; ".join(problems[:5]) + (f"; {len(problems)} in all" if len(problems) > 5 else "")
             self.table.add("records:content", not problems, must, found or f"{len(pairs)} records")
