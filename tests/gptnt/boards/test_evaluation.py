@@ -8,8 +8,11 @@ import pytest
 from helpers import ROOT
 from rowproof.boards import load_board, load_config
 from rowproof.errors import ConfigError
+from rowproof.families import engines
 from rowproof.gptnt import evaluation
-from rowproof.gptnt.evaluation import NOBODY, check_record, games, mission_key, simulate, specs
+from rowproof.gptnt.checks import check_record
+from rowproof.gptnt.evaluation import games, simulate
+from rowproof.gptnt.grid import NOBODY, mission_key, specs
 from rowproof.gptnt.manual import Manual
 from rowproof.gptnt.player_config import load_player
 from rowproof.gptnt.suite_lock import frozen_suite, load_lock
@@ -165,11 +168,12 @@ def test_a_record_that_is_wrong_is_named(pair, played, what):
 @pytest.mark.parametrize(
     ("key", "value", "named"),
     [
-        ("suite_digest", "0" * 32, "suite_digest"),
-        ("manual_digest", "0" * 64, "manual_digest"),
-        ("revision", 2, "revision"),
-        ("players", {"scripted": "0" * 32, "scripted-careless": "0" * 32}, "capability fingerprint"),
-        ("suite", "no-such-suite", "suite"),
+        ("suite_digest", "0" * 32, "suite_digest must be 0+ as the plan has it"),
+        ("manual_digest", "0" * 64, "manual_digest must be 0+ as the plan has it"),
+        ("revision", 2, "revision must be 2 as the plan has it, found 1"),
+        ("players", {"scripted": "0" * 32, "scripted-careless": "0" * 32}, "capability fingerprint must be 0+"),
+        ("players", {"scripted-slow": "0" * 32}, "capability fingerprint must be None"),
+        ("suite", "single-self-async", "suite must be single-self-async as the plan has it"),
         ("latency_ms", 0, "latency_ms"),
     ],
 )
@@ -178,6 +182,49 @@ def test_other_content_than_planned_is_refused(pair, key, value, named):
     setup["cell"][key] = value
     with pytest.raises(ConfigError, match=named):
         list(simulate(setup, specs(pair)[:1]))
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        (lambda settings: settings["suite"].update(missions_path="configs/missions/other"), "suite_digest"),
+        (lambda settings: settings["missions"][0].update(numStrikes=1), "suite_digest"),
+        (lambda settings: settings["missions"][0].update(numStrikes="1"), "missions.0: numStrikes"),
+        (lambda settings: settings["missions"].pop(), "suite_digest"),
+        (lambda settings: settings.pop("suite"), "settings: suite: Field required"),
+        (lambda settings: settings["players"].pop("scripted"), "player scripted: must stand in the settings"),
+        (lambda settings: settings["players"]["scripted"]["capabilities"].pop("player_type"), "capability fingerprint"),
+        (lambda settings: settings["players"]["scripted"].update(script="other"), "a script must be one of"),
+    ],
+)
+def test_settings_that_the_plan_does_not_state_are_refused(pair, change, named):
+    setup = copy.deepcopy(pair)
+    change(setup["settings"])
+    with pytest.raises(ConfigError, match=named):
+        list(simulate(setup, specs(pair)[:1]))
+
+
+def test_a_setup_without_settings_is_refused(pair):
+    with pytest.raises(ConfigError, match="settings"):
+        specs({**pair, "settings": None})
+
+
+@pytest.mark.parametrize("params", [None, {}, {"player": "scripted-slow"}, {"player": "../scripted"}])
+def test_a_partner_must_name_the_player_that_it_is_called_after(pair, params):
+    setup = copy.deepcopy(pair)
+    setup["members"][0]["params"] = params
+    with pytest.raises(ConfigError, match=r"partner scripted: params\.player must be a player of the same name"):
+        list(simulate(setup, specs(pair)[:1]))
+
+
+def test_a_row_needs_the_pins_of_its_own_players_alone(pair, played):
+    engine = engines()["gptnt-v1"]
+    own = engine.own_cell(pair["cell"], "scripted-careless", ["scripted"])
+    assert set(own["players"]) == {"scripted", "scripted-careless"}
+    assert {**own, "players": pair["cell"]["players"]} == pair["cell"]
+    setup = {**pair, "cell": own, "members": pair["members"][:1]}
+    units = specs(setup)[:5]
+    assert list(simulate(setup, units)) == played[1][:5]
 
 
 def test_a_plan_must_have_all_missions_and_count_attempts_from_one(pair):
@@ -193,9 +240,3 @@ def test_who_plays_alone_has_nobody_and_a_pair_has_an_expert(pair):
         specs({**alone, "members": pair["members"]})
     with pytest.raises(ConfigError, match="an expert"):
         specs({**pair, "members": alone["members"]})
-
-
-def test_a_model_plays_for_no_board(pair):
-    setup = {**pair, "policy": "gpt-5-2"}
-    with pytest.raises(ConfigError, match="must follow a script"):
-        list(simulate(setup, specs(pair)[:1]))

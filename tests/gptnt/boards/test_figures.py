@@ -6,8 +6,9 @@ import pytest
 from helpers import ROOT
 from rowproof.boards import load_board
 from rowproof.evidence.columns import columns_of
-from rowproof.gptnt.evaluation import simulate, specs
+from rowproof.gptnt.evaluation import simulate
 from rowproof.gptnt.figures import summarise
+from rowproof.gptnt.grid import specs
 from rowproof.gptnt.rates import pass_at_k, wilson
 
 

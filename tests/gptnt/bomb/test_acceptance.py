@@ -9,10 +9,11 @@ import pytest
 from gptnt.bomb.workbench import NEEDY_MISSION, play, transcript, transcripts
 from helpers import ROOT
 from rowproof.gptnt.bomb.bomb import MARKS, build
-from rowproof.gptnt.bomb.mission import SOLVABLE, Mission, multiple_module_n, single_module
+from rowproof.gptnt.bomb.mission import SOLVABLE, Mission
 from rowproof.gptnt.bomb.modules import maze as maze_module
 from rowproof.gptnt.bomb.oracle import next_in_module, next_step
 from rowproof.gptnt.bomb.prng import Stream
+from rowproof.gptnt.bomb.published import multiple_module_n, single_module
 from rowproof.gptnt.bomb.rules import maze, morse, password, venn, wire_sequence
 
 MISSIONS = single_module() | multiple_module_n()

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 import yaml
 from rowproof.errors import ConfigError
-from rowproof.gptnt.bomb import mission as missions
 from rowproof.gptnt.bomb.bomb import Slot, build
 from rowproof.gptnt.bomb.edgework import Battery, Indicator, SerialNumber
-from rowproof.gptnt.bomb.mission import Mission, multiple_module_n, single_module, time_limit_s
+from rowproof.gptnt.bomb.mission import SOLVABLE, Mission
 from rowproof.gptnt.bomb.prng import Stream
+from rowproof.gptnt.bomb.published import SINGLE_MODULE_WIDGETS, multiple_module_n, single_module, time_limit_s
 from rowproof.gptnt.bomb.rules import keypad
 
 REFERENCES = yaml.safe_load((Path(__file__).parent / "reference_bombs.yaml").read_text(encoding="utf-8"))
@@ -117,7 +117,7 @@ def test_acceptance_2_reference_bombs_come_out_exactly(reference):
 
 
 def test_every_module_is_in_some_reference_bomb():
-    assert {m["component"] for reference in REFERENCES for m in reference["modules"]} == set(missions.SOLVABLE)
+    assert {m["component"] for reference in REFERENCES for m in reference["modules"]} == set(SOLVABLE)
 
 
 # ---- mission sets ----------------------------------------------------------------------------------------------
@@ -126,7 +126,7 @@ def test_every_module_is_in_some_reference_bomb():
 def test_acceptance_3_counts_of_the_published_sets():
     single, multiple = single_module(), multiple_module_n()
     counts = Counter(c for mission in single.values() for c in mission.components)
-    assert counts == dict.fromkeys(missions.SOLVABLE, 10) and len(single) == 110
+    assert counts == dict.fromkeys(SOLVABLE, 10) and len(single) == 110
     counts = Counter(c for mission in multiple.values() for c in mission.components)
     assert counts == {
         **{"Wires": 5, "BigButton": 3, "Keypad": 5, "Simon": 3, "WhosOnFirst": 5, "Memory": 4},
@@ -141,14 +141,14 @@ def test_acceptance_3_counts_of_the_published_sets():
 
 def test_widget_counts_follow_the_published_recipe():
     seeds = np.random.default_rng(10).integers(100, 1000, size=10).tolist()
-    assert sorted(seeds) == list(missions.SINGLE_MODULE_WIDGETS)
+    assert sorted(seeds) == list(SINGLE_MODULE_WIDGETS)
     for seed in seeds:
         rng = np.random.default_rng(seed)
         drawn = []
-        for _ in missions.SOLVABLE:
+        for _ in SOLVABLE:
             rng.integers(1, 2)
             drawn.append(int(rng.integers(1, 6)))
-        assert tuple(drawn) == missions.SINGLE_MODULE_WIDGETS[seed]
+        assert tuple(drawn) == SINGLE_MODULE_WIDGETS[seed]
 
 
 def stable_digest(value):
@@ -174,7 +174,7 @@ LIMITS_S = {
 
 
 def test_acceptance_3_time_limits_follow_the_formula():
-    assert {c: time_limit_s([c], back_allowed=False) for c in missions.SOLVABLE} == LIMITS_S
+    assert {c: time_limit_s([c], back_allowed=False) for c in SOLVABLE} == LIMITS_S
     found = [time_limit_s(mission.components, back_allowed=True) for mission in multiple_module_n().values()]
     assert found == [240, 315, 321, 204, 255, 228, 267, 246, 291, 456]
 

@@ -7,7 +7,7 @@ from gptnt.bomb.workbench import NEEDY_MISSION, bench, edgework, half_random, pr
 from rowproof.gptnt.bomb.bomb import Bomb, Slot, build
 from rowproof.gptnt.bomb.components import MODULES
 from rowproof.gptnt.bomb.edgework import Battery, Edgework, Indicator, PortPlate, SerialNumber
-from rowproof.gptnt.bomb.mission import Mission, multiple_module_n, single_module
+from rowproof.gptnt.bomb.mission import Mission
 from rowproof.gptnt.bomb.modules.big_button import BigButton
 from rowproof.gptnt.bomb.modules.keypad import Keypad
 from rowproof.gptnt.bomb.modules.maze import Maze
@@ -26,6 +26,7 @@ from rowproof.gptnt.bomb.modules.wire_sequence import WireSequence
 from rowproof.gptnt.bomb.modules.wires import Wires
 from rowproof.gptnt.bomb.observation import look, observe, text
 from rowproof.gptnt.bomb.prng import Stream
+from rowproof.gptnt.bomb.published import multiple_module_n, single_module
 from rowproof.gptnt.bomb.rules import maze as maze_rules
 
 EDGE = edgework()

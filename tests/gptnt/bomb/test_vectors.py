@@ -8,7 +8,7 @@ import yaml
 from gptnt.bomb.workbench import bench, edgework, press, run_stream, spare_wires, zoomed
 from helpers import shared_data
 from rowproof.gptnt.bomb.clock import Q_PER_S
-from rowproof.gptnt.bomb.mission import Mission, time_limit_s
+from rowproof.gptnt.bomb.mission import Mission
 from rowproof.gptnt.bomb.modules import maze as maze_module
 from rowproof.gptnt.bomb.modules import morse as morse_module
 from rowproof.gptnt.bomb.modules import needy_vent_gas as gas_module
@@ -29,6 +29,7 @@ from rowproof.gptnt.bomb.modules.wire_sequence import Wire as SequenceWire
 from rowproof.gptnt.bomb.modules.wire_sequence import WireSequence
 from rowproof.gptnt.bomb.modules.wires import Wires
 from rowproof.gptnt.bomb.pose import Pose
+from rowproof.gptnt.bomb.published import time_limit_s
 from rowproof.gptnt.bomb.rules import (
     big_button,
     keypad,

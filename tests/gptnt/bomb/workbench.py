@@ -2,11 +2,12 @@
 
 from rowproof.gptnt.bomb.bomb import MARKS, NOTHING, Bomb, Slot, build
 from rowproof.gptnt.bomb.edgework import Battery, Edgework, Indicator, PortPlate, SerialNumber
-from rowproof.gptnt.bomb.mission import Mission, multiple_module_n, single_module
+from rowproof.gptnt.bomb.mission import Mission
 from rowproof.gptnt.bomb.modules.wires import Wires
 from rowproof.gptnt.bomb.observation import observe, text
 from rowproof.gptnt.bomb.oracle import next_step, random_step
 from rowproof.gptnt.bomb.prng import Stream
+from rowproof.gptnt.bomb.published import multiple_module_n, single_module
 from rowproof.hashing import sha256_hex
 from rowproof.records import encode_line
 

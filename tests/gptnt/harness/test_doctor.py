@@ -16,11 +16,12 @@ from rowproof.gptnt.doctor import (
     check_stale_specs,
     guarded,
 )
-from rowproof.gptnt.models import config_names
+from rowproof.gptnt.names import config_names
 from rowproof.gptnt.player_config import Script
 from rowproof.gptnt.runs import RosterEntry
+from rowproof.gptnt.suite import Suite
 from rowproof.gptnt.suite_lock import Stamp, freeze, load_lock
-from rowproof.gptnt.suites import Suite, load_suite
+from rowproof.gptnt.suites import load_suite
 from rowproof.plain_data import read_model
 
 SHIPPED = sorted(config_names(ROOT / "config/suites"))

@@ -5,7 +5,8 @@ from gptnt.harness.workbench import refusal
 from helpers import ROOT
 from rowproof.errors import ConfigError
 from rowproof.gptnt.bomb.bomb import build
-from rowproof.gptnt.bomb.mission import SINGLE_MODULE_WIDGETS, SOLVABLE, single_module, time_limit_s
+from rowproof.gptnt.bomb.mission import SOLVABLE
+from rowproof.gptnt.bomb.published import SINGLE_MODULE_WIDGETS, single_module, time_limit_s
 from rowproof.gptnt.mission_recipes import RECIPES, MissionRecipe, generate_missions
 from rowproof.gptnt.mission_sets import FOLDER, load_mission_set
 from rowproof.plain_data import read_model

@@ -3,7 +3,7 @@ from gptnt.harness.workbench import refusal
 from helpers import ROOT
 from rowproof.gptnt.bomb.mission import Mission
 from rowproof.gptnt.mission_sets import FOLDER, PUBLISHED, load_mission_set, mission_files
-from rowproof.gptnt.suites import missions_digest
+from rowproof.gptnt.suite import missions_digest
 
 DIGESTS = {
     "multiple_module_n": "2685266a5bb1680feae7ff0ce86a83dc",

@@ -5,8 +5,9 @@ import pytest
 from gptnt.harness.workbench import DEFUSER, EXPERT, SOLO, edit, refusal
 from helpers import ROOT
 from rowproof.errors import ConfigError
-from rowproof.gptnt.capabilities import FINGERPRINT_V1, Capabilities
-from rowproof.gptnt.models import config_names
+from rowproof.gptnt.capabilities import Capabilities
+from rowproof.gptnt.fingerprint import FINGERPRINT_V1
+from rowproof.gptnt.names import config_names
 from rowproof.gptnt.player_config import (
     PLAYERS,
     PROVIDERS,
@@ -17,7 +18,7 @@ from rowproof.gptnt.player_config import (
     new_file,
     with_tokens_per_image,
 )
-from rowproof.gptnt.players.roster import SCRIPTS
+from rowproof.gptnt.players.scripts import known_scripts
 from rowproof.plain_data import read_model
 
 FINGERPRINTS = {
@@ -246,8 +247,9 @@ def test_a_broken_provider_is_refused(project, old, new, key, message):
 
 
 def test_every_script_has_a_player_of_its_name():
-    assert set(get_args(Script)) == set(SCRIPTS)
-    assert {name: load_player(ROOT, name).model.script for name in SCRIPTS} == {name: name for name in SCRIPTS}
+    scripts = known_scripts()
+    assert get_args(Script) == scripts
+    assert {name: load_player(ROOT, name).model.script for name in scripts} == {name: name for name in scripts}
 
 
 @pytest.mark.parametrize(

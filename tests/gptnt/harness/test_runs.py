@@ -1,7 +1,7 @@
 import pytest
 from gptnt.harness.workbench import examine, refusal, statuses
 from helpers import ROOT
-from rowproof.gptnt.models import config_names
+from rowproof.gptnt.names import config_names
 from rowproof.gptnt.runs import RosterEntry, RunManifest, load_anchors, load_manifest
 
 GOOD = """spec_version: 2

@@ -12,7 +12,7 @@ from rowproof.gptnt import room, session
 from rowproof.gptnt.bomb.mission import Mission
 from rowproof.gptnt.database import build_db
 from rowproof.gptnt.ledger import read_ledger
-from rowproof.gptnt.players.roster import player_for
+from rowproof.gptnt.players.scripts import player_for
 from rowproof.gptnt.players.turns import MAGIC, interact_game
 from rowproof.gptnt.recordings import read_recording, recording_paths, write_game
 from rowproof.gptnt.room import Provenance

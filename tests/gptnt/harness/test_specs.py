@@ -10,17 +10,10 @@ import pytest
 from gptnt.harness.workbench import DEFUSER, EXPERT, SOLO, WIRES, examine, manifest, refusal, solo_spec
 from helpers import ROOT
 from rowproof.errors import ConfigError
-from rowproof.gptnt.bomb.mission import Mission, multiple_module_n
-from rowproof.gptnt.specs import (
-    INDEX_COLUMNS,
-    Spec,
-    load_specs,
-    read_spec,
-    specs_folder,
-    suite_specs,
-    unite,
-    write_specs,
-)
+from rowproof.gptnt.bomb.mission import Mission
+from rowproof.gptnt.bomb.published import multiple_module_n
+from rowproof.gptnt.spec import Spec
+from rowproof.gptnt.specs import INDEX_COLUMNS, load_specs, read_spec, specs_folder, suite_specs, unite, write_specs
 from rowproof.gptnt.suite_lock import frozen_suite, load_lock
 from rowproof.plain_data import read_model
 

@@ -5,7 +5,7 @@ from gptnt.harness.test_suites import PUBLISHED
 from gptnt.harness.workbench import edit, refusal
 from helpers import ROOT
 from rowproof.gptnt.bomb.mission import Mission
-from rowproof.gptnt.models import config_names
+from rowproof.gptnt.names import config_names
 from rowproof.gptnt.suite_lock import LOCK, Stamp, freeze, frozen_suite, load_lock, parse_lock, render_lock
 from rowproof.gptnt.suites import FOLDER, load_suite
 

@@ -2,19 +2,9 @@ import pytest
 from gptnt.harness.workbench import edit, refusal
 from helpers import ROOT
 from rowproof.errors import ConfigError
-from rowproof.gptnt.models import config_names
-from rowproof.gptnt.suites import (
-    BENCHMARK,
-    FOLDER,
-    HEADLINE,
-    LEADERBOARD,
-    Protocol,
-    Suite,
-    list_suites,
-    load_suite,
-    missions_digest,
-    pairings,
-)
+from rowproof.gptnt.names import config_names
+from rowproof.gptnt.suite import Protocol, Suite, missions_digest
+from rowproof.gptnt.suites import BENCHMARK, FOLDER, HEADLINE, LEADERBOARD, list_suites, load_suite, pairings
 from rowproof.plain_data import read_model
 
 # Suite: config digest, missions digest, suite digest, pairing, missions.
@@ -52,14 +42,13 @@ def test_shipped_suites_have_the_published_digests(name, expected):
     suite, missions = load_suite(ROOT, name)
     found = suite.config_digest, missions_digest(missions.values()), suite.digest(missions.values())
     assert (*found, suite.matchup.pairing_type, len(missions)) == expected
-    assert suite.revision == 1 and suite.is_benchmark
+    assert suite.revision == 1 and name in BENCHMARK
 
 
 def test_suites_outside_the_benchmark_are_told_apart():
     others = set(config_names(ROOT / FOLDER)) - set(BENCHMARK)
     assert set(BENCHMARK) == set(PUBLISHED) and others == {"reference-lottery-sync", "reference-oracle-sync"}
     oracle, lottery = (load_suite(ROOT, f"reference-{name}-sync")[0] for name in ("oracle", "lottery"))
-    assert not oracle.is_benchmark and not lottery.is_benchmark
     assert oracle.defuser_protocol.allow_magic_actions and not oracle.defuser_protocol.allow_lottery_actions
     assert lottery.defuser_protocol.allow_lottery_actions and not lottery.defuser_protocol.allow_magic_actions
     assert not any(load_suite(ROOT, name)[0].defuser_protocol.allow_magic_actions for name in BENCHMARK)

@@ -6,9 +6,9 @@ from rowproof.errors import ConfigError
 from rowproof.gptnt.bomb.mission import Mission
 from rowproof.gptnt.doctor import check_players, check_run_plan, load_anchor_players
 from rowproof.gptnt.runs import RunManifest, load_anchors, load_manifest
-from rowproof.gptnt.specs import Spec
+from rowproof.gptnt.spec import Spec
+from rowproof.gptnt.suite import Protocol
 from rowproof.gptnt.suite_lock import load_lock
-from rowproof.gptnt.suites import Protocol
 from rowproof.plain_data import read_model
 
 SOLO = Protocol(role="defuser", communication_style="sync", is_playing_alone=True, include_manual=False)

@@ -6,7 +6,7 @@ from rowproof.closure import HashCache, closure
 from rowproof.errors import ConfigError
 from rowproof.gptnt.llm.player import LLMPlayer
 from rowproof.gptnt.llm.seats import cassette_name, seat_for
-from rowproof.gptnt.models import config_names
+from rowproof.gptnt.names import config_names
 from rowproof.gptnt.player_config import PLAYERS, load_player
 from rowproof.gptnt.players.scripted import Scripted
 

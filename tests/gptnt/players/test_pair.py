@@ -2,7 +2,8 @@
 
 import pytest
 from gptnt.players.workbench import game
-from rowproof.gptnt.bomb.mission import SOLVABLE, Mission, multiple_module_n, single_module, time_limit_s
+from rowproof.gptnt.bomb.mission import SOLVABLE, Mission
+from rowproof.gptnt.bomb.published import multiple_module_n, single_module, time_limit_s
 
 SINGLE, MULTIPLE = single_module(), multiple_module_n()
 

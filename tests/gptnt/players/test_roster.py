@@ -1,13 +1,18 @@
 """The plain players of the benchmark, and those with a weakness."""
 
+import re
 from collections import Counter
 
 import pytest
 from gptnt.players.workbench import MANUAL, Puppet, game, heard, setup
 from rowproof.errors import ConfigError
-from rowproof.gptnt.bomb.mission import Mission, multiple_module_n, single_module
-from rowproof.gptnt.players.imperfect import Careless, Forgetful, Mishearing, Slow
-from rowproof.gptnt.players.roster import SCRIPTS, player_for
+from rowproof.gptnt.bomb.mission import Mission
+from rowproof.gptnt.bomb.published import multiple_module_n, single_module
+from rowproof.gptnt.players.scripts import known_scripts, player_for
+from rowproof.gptnt.players.scripts.scripted_careless import Careless
+from rowproof.gptnt.players.scripts.scripted_forgetful import Forgetful
+from rowproof.gptnt.players.scripts.scripted_mishearing import Mishearing
+from rowproof.gptnt.players.scripts.scripted_slow import Slow
 from rowproof.gptnt.players.turns import Answer, interact_game, send_message
 from rowproof.gptnt.room import Rules
 from rowproof.records import digest
@@ -21,9 +26,10 @@ def steps(played, role):
 
 
 def test_a_script_must_be_known():
-    assert set(SCRIPTS) >= {"test-defuser", "test-expert", "test-oracle", "test-random", "scripted"}
-    with pytest.raises(ConfigError, match=r"a script must be one of .*, found 'skripted'"):
-        player_for("skripted")
+    assert set(known_scripts()) >= {"test-defuser", "test-expert", "test-oracle", "test-random", "scripted"}
+    for name in ("skripted", "../scripted", "scripted_slow", "__init__", ""):
+        with pytest.raises(ConfigError, match=rf"a script must be one of \['scripted', .*, found '{re.escape(name)}'"):
+            player_for(name)
 
 
 def test_the_test_defuser_follows_its_list():

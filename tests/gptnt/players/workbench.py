@@ -2,7 +2,7 @@
 
 from rowproof.gptnt.bomb.mission import Mission
 from rowproof.gptnt.manual import Manual
-from rowproof.gptnt.players.roster import player_for
+from rowproof.gptnt.players.scripts import player_for
 from rowproof.gptnt.players.turns import Answer, Setup, Turn, do_nothing, send_message
 from rowproof.gptnt.room import Provenance, Rules, Seat, play
 

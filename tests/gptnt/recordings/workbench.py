@@ -9,8 +9,8 @@ from rowproof.gptnt.database import connect, session_steps, summaries
 from rowproof.gptnt.players.turns import interact_game
 from rowproof.gptnt.room import Provenance, Rules, play
 from rowproof.gptnt.submissions import Submitter
+from rowproof.gptnt.suite import Matchup, Protocol, Suite
 from rowproof.gptnt.suite_lock import FrozenSuite, Stamp
-from rowproof.gptnt.suites import Matchup, Protocol, Suite
 
 WHO = Submitter(name="Ada", contact="ada@example.org")
 MISSIONS = (WIRES, Mission(851, 120, ("Keypad",), 2, force_modules_to_front=True))

@@ -4,8 +4,9 @@ import pytest
 from gptnt.players.workbench import MANUAL, WIRES, Puppet, game, seat, spec
 from rowproof.errors import ConfigError
 from rowproof.gptnt import room
-from rowproof.gptnt.bomb.mission import Mission, multiple_module_n, single_module
+from rowproof.gptnt.bomb.mission import Mission
 from rowproof.gptnt.bomb.prng import Stream
+from rowproof.gptnt.bomb.published import multiple_module_n, single_module
 from rowproof.gptnt.players.turns import (
     Answer,
     AnswerError,

@@ -6,7 +6,7 @@ import sys
 
 from gptnt.players.workbench import game
 from helpers import ROOT
-from rowproof.gptnt.bomb.mission import multiple_module_n, single_module
+from rowproof.gptnt.bomb.published import multiple_module_n, single_module
 from rowproof.records import digest
 
 

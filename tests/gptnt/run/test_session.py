@@ -10,7 +10,7 @@ from helpers import ROOT
 from rowproof.gptnt import session
 from rowproof.gptnt.doctor import check_players, check_run_plan, load_anchor_players
 from rowproof.gptnt.player_config import load_player
-from rowproof.gptnt.players.roster import player_for
+from rowproof.gptnt.players.scripts import player_for
 from rowproof.gptnt.recordings import recording_paths
 from rowproof.gptnt.room import Provenance, Seat
 from rowproof.gptnt.runs import load_anchors

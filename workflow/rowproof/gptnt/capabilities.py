@@ -4,18 +4,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from rowproof.gptnt.models import PlayerName, Positive, Strict, stable_digest
+from rowproof.gptnt.fingerprint import fingerprint
+from rowproof.gptnt.models import PlayerName, Positive, Strict
 
 Count = Annotated[int, Field(ge=0)]
-
-# The first version of the fingerprint's recipe. A later field joins a new version, so that published ones still hold.
-FINGERPRINT_V1 = frozenset(
-    {
-        *("player_name", "player_type", "thinking_method", "structured_output_mode", "include_schema_in_instructions"),
-        *("max_observations_per_request", "image_dimensions", "tokens_per_image", "interaction_location_method"),
-        *("coordinate_mode", "preserve_last_frame_for_n_turns", "enable_nobf_generation"),
-    }
-)
 
 
 class UsageLimits(Strict):
@@ -80,7 +72,7 @@ class Capabilities(Strict):
     @property
     def fingerprint(self) -> str:
         """Digest of everything but ``usage_limits``."""
-        return stable_digest(self.model_dump(mode="json", include=set(FINGERPRINT_V1)))
+        return fingerprint(self.model_dump(mode="json"))
 
 
 class Identity(Strict):

@@ -27,3 +27,8 @@ class SuiteCell(Strict):
     manual_digest: Digest
     players: dict[PlayerName, Digest] = Field(min_length=1)
     latency_ms: Annotated[int, Field(ge=1, le=600_000)]
+
+
+def member_name(player: str) -> str:
+    """How a partner set names the member that ``player`` is."""
+    return player.lower().replace("-", "_").replace(".", "_")

@@ -205,7 +205,7 @@ def suite(args: argparse.Namespace) -> int:
 
     from rowproof.files import write_atomic
     from rowproof.gptnt.assets import assets_digest
-    from rowproof.gptnt.models import config_names
+    from rowproof.gptnt.names import config_names
     from rowproof.gptnt.suite_lock import LOCK, Stamp, freeze, load_lock, render_lock
     from rowproof.gptnt.suites import FOLDER, load_suite
 
@@ -332,7 +332,7 @@ def games(args: argparse.Namespace) -> int:
     from rowproof.boards import load_config
     from rowproof.cli import row_names
     from rowproof.gptnt.evaluation import games as play_again
-    from rowproof.gptnt.evaluation import specs as units
+    from rowproof.gptnt.grid import specs as units
     from rowproof.gptnt.recordings import write_game
 
     root = _root()
@@ -418,7 +418,7 @@ def analyse(args: argparse.Namespace) -> int:
 
 def prices(root: Path) -> dict[str, Any]:
     """What the tokens of players cost, by player name, as far as their files say it."""
-    from rowproof.gptnt.models import config_names
+    from rowproof.gptnt.names import config_names
     from rowproof.gptnt.player_config import PLAYERS, load_player
 
     players = [load_player(root, name) for name in config_names(root / PLAYERS)]

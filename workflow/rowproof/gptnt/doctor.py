@@ -8,10 +8,11 @@ from typing import Any, Literal, NamedTuple
 
 from rowproof.errors import ConfigError, RowproofError
 from rowproof.gptnt.arguments import INSTALL
-from rowproof.gptnt.models import config_names
+from rowproof.gptnt.names import config_names
 from rowproof.gptnt.player_config import LIST_PLAYERS, PLAYERS, Player, load_player
 from rowproof.gptnt.runs import Anchors, RosterEntry, RunManifest
-from rowproof.gptnt.specs import Progress, Spec, suite_specs, unite
+from rowproof.gptnt.spec import Spec
+from rowproof.gptnt.specs import Progress, suite_specs, unite
 from rowproof.gptnt.suite_lock import Lock, frozen_suite
 
 Status = Literal["pass", "fail", "warn", "skip"]

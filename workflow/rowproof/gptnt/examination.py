@@ -27,7 +27,8 @@ from rowproof.gptnt.doctor import (
     missing_packages,
 )
 from rowproof.gptnt.runs import RunManifest, load_anchors
-from rowproof.gptnt.specs import Progress, Spec
+from rowproof.gptnt.spec import Spec
+from rowproof.gptnt.specs import Progress
 from rowproof.gptnt.suite_lock import load_lock
 
 LEAST_FREE_GIB = 10

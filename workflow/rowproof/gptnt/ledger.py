@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Literal, NamedTuple, Protocol
 
 from rowproof.gptnt.recordings import PATTERN, Session, join, read_folder
-from rowproof.gptnt.specs import Played, Progress, Spec, progress
+from rowproof.gptnt.spec import Spec
+from rowproof.gptnt.specs import Played, Progress, progress
 
 Status = Literal["not_attempted", "done", "failed", "running"]
 # In the order in which they are shown.

@@ -76,6 +76,11 @@ class EdgesNeeded(LookupError):
         self.wanted = tuple(wanted)
 
 
+def page_files() -> list[str]:
+    """The names of the files of all pages, in order."""
+    return [f"page-{number:02d}.md" for number in sorted((*PAGES, *NEEDY_PAGES))]
+
+
 class Manual:
     """All pages. Every lookup raises ValueError if what it is given is not in the manual.
 
@@ -109,8 +114,7 @@ class Manual:
         Raises:
             ConfigError: a page is missing, unreadable, malformed, or not one of the manual's.
         """
-        numbers = sorted((*PAGES, *NEEDY_PAGES))
-        expected = [f"page-{number:02d}.md" for number in numbers]
+        numbers, expected = sorted((*PAGES, *NEEDY_PAGES)), page_files()
         found = sorted(path.name for path in folder.glob("*")) if folder.is_dir() else []
         if found != expected:
             odd = sorted(set(found) ^ set(expected))

@@ -9,9 +9,11 @@ from pydantic import Field, field_validator, model_validator
 
 from rowproof.errors import ConfigError
 from rowproof.files import write_if_changed
-from rowproof.gptnt.bomb.mission import MAX_MODULES, NEEDY, SOLVABLE, Mission, time_limit_s
+from rowproof.gptnt.bomb.mission import MAX_MODULES, NEEDY, SOLVABLE, Mission
+from rowproof.gptnt.bomb.published import time_limit_s
 from rowproof.gptnt.mission_sets import FOLDER
-from rowproof.gptnt.models import Positive, Strict, config_names, unknown_name
+from rowproof.gptnt.models import Positive, Strict
+from rowproof.gptnt.names import config_names, unknown_name
 from rowproof.records import encode_document
 from rowproof.strict_yaml import load
 

@@ -4,7 +4,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from rowproof.errors import ConfigError, RecordError
-from rowproof.gptnt.bomb.mission import Mission, multiple_module_n, single_module
+from rowproof.gptnt.bomb.mission import Mission
+from rowproof.gptnt.bomb.published import multiple_module_n, single_module
 from rowproof.records import decode, encode_document
 
 FOLDER = "config/missions"

@@ -15,8 +15,10 @@ from pydantic import Field, StringConstraints, model_validator
 from rowproof.errors import ConfigError
 from rowproof.files import write_atomic
 from rowproof.gptnt.capabilities import Capabilities, Count, Identity, UsageLimits
-from rowproof.gptnt.models import ConfigName, Positive, Strict, config_names, unknown_name
-from rowproof.gptnt.suites import Protocol
+from rowproof.gptnt.models import ConfigName, Positive, Strict
+from rowproof.gptnt.names import config_names, unknown_name
+from rowproof.gptnt.players.scripts import known_scripts
+from rowproof.gptnt.suite import Protocol
 from rowproof.llm.cost import Prices
 from rowproof.llm.limits import Limits
 from rowproof.plain_data import read_model
@@ -28,10 +30,7 @@ LIST_PLAYERS = "rowproof list players"
 
 _VARIABLE = r"^[A-Z][A-Z0-9_]*$"
 Variable = Annotated[str, StringConstraints(pattern=_VARIABLE)]
-Script = Literal[
-    *("test-defuser", "test-expert", "test-oracle", "test-random"),
-    *("scripted", "scripted-careless", "scripted-forgetful", "scripted-mishearing", "scripted-slow"),
-]
+Script = Literal[*known_scripts()]
 
 
 class Provider(Strict):
@@ -226,6 +225,15 @@ def load_player(root: Path, name: str, provider: str | None = None) -> Player:
     except ConfigError as error:
         raise document.error(("model", "provider"), str(error)) from None
     return Player(name, file.capabilities, file.identity, model, reached)
+
+
+def read_player(data: bytes, where: str) -> PlayerFile:
+    """A player of a file with these bytes, without its provider; ``where`` names the file in messages.
+
+    Raises:
+        ConfigError: the file breaks its model.
+    """
+    return validate(_split_model(parse(data, where))[0], PlayerFile)
 
 
 def _split_model(document: Document) -> tuple[Document, str | None]:

@@ -34,7 +34,8 @@ from rowproof.gptnt.players.turns import (
     Usage,
 )
 from rowproof.gptnt.room import FORMAT_VERSION, VALID_OUTCOMES, Game, Record
-from rowproof.gptnt.specs import Content, Spec, read_spec
+from rowproof.gptnt.spec import Spec
+from rowproof.gptnt.specs import Content, read_spec
 from rowproof.hashing import sha256_hex
 from rowproof.plain_data import read_model
 from rowproof.records import decode, digest, encode_line

@@ -14,7 +14,8 @@ from rowproof.files import write_atomic
 from rowproof.gptnt.models import Strict
 from rowproof.gptnt.players.turns import DEFUSER
 from rowproof.gptnt.recordings import Recording, read_folder
-from rowproof.gptnt.specs import Content, Played, Progress, Spec, progress
+from rowproof.gptnt.spec import Spec
+from rowproof.gptnt.specs import Content, Played, Progress, progress
 from rowproof.plain_data import read_model
 from rowproof.records import decode, encode_document
 

@@ -13,7 +13,7 @@ from typing import IO, NamedTuple
 from rowproof.gptnt.manual import Manual
 from rowproof.gptnt.recordings import write_game
 from rowproof.gptnt.room import Game, Provenance, Rules, Seat, play
-from rowproof.gptnt.specs import Spec
+from rowproof.gptnt.spec import Spec
 
 # A terminal's line is drawn anew that often; elsewhere a line is written now and then.
 REDRAW_S = 0.2

@@ -23,7 +23,8 @@ from rowproof.files import write_atomic
 from rowproof.gptnt.capabilities import Capabilities, Identity
 from rowproof.gptnt.database import SUMMARY_COLUMNS, connect, runs, session_steps
 from rowproof.gptnt.metrics import Run, counts, select
-from rowproof.gptnt.models import Positive, Strict, config_names
+from rowproof.gptnt.models import Positive, Strict
+from rowproof.gptnt.names import config_names
 from rowproof.gptnt.player_config import PLAYERS
 from rowproof.gptnt.players.turns import DEFUSER, EXPERT, Usage
 from rowproof.gptnt.recordings import ARROW, Column, read_result

@@ -13,8 +13,10 @@ from pydantic import Field
 
 from rowproof.errors import ConfigError
 from rowproof.gptnt.bomb.mission import Mission
-from rowproof.gptnt.models import ConfigName, Positive, Strict, unknown_name
-from rowproof.gptnt.suites import FOLDER, LIST_SUITES, Suite
+from rowproof.gptnt.models import ConfigName, Positive, Strict
+from rowproof.gptnt.names import unknown_name
+from rowproof.gptnt.suite import Suite
+from rowproof.gptnt.suites import FOLDER, LIST_SUITES
 from rowproof.plain_data import read_model
 
 LOCK = f"{FOLDER}/suites.lock"

@@ -3,7 +3,7 @@
 import pytest
 from gptnt.harness.workbench import edit, examine, statuses
 from helpers import ROOT
-from rowproof.gptnt.models import config_names
+from rowproof.gptnt.names import config_names
 
 
 @pytest.mark.parametrize("name", config_names(ROOT / "config/runs"))

@@ -3,7 +3,7 @@
 import pytest
 from gptnt.harness.workbench import refusal
 from helpers import ROOT
-from rowproof.gptnt.models import config_names
+from rowproof.gptnt.names import config_names
 from rowproof.gptnt.player_config import PLAYERS, PROVIDERS, load_player, load_provider
 
 

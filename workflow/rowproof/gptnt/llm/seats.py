@@ -1,6 +1,6 @@
 """Whoever a player's configuration describes, ready to be seated: a script, or a model behind its provider.
 
-Apart from the roster of scripts, so that the rows of boards, which scripts play, do not depend on the client of models.
+Apart from the scripts, so that the rows of boards, which scripts play, do not depend on the client of models.
 """
 
 import re
@@ -11,7 +11,7 @@ from rowproof.errors import ConfigError
 from rowproof.gptnt.llm.player import LLMPlayer
 from rowproof.gptnt.llm.prompts import Sees
 from rowproof.gptnt.player_config import Player as Config
-from rowproof.gptnt.players.roster import player_for
+from rowproof.gptnt.players.scripts import player_for
 from rowproof.gptnt.room import Seat
 from rowproof.llm.calls import Asker
 from rowproof.llm.cassette import Mode, through
