@@ -264,9 +264,12 @@ class BoardSetup:
     engine: Engine
     trainings: dict[str, BaseModel] = field(default_factory=dict)
 
-    def row_setup(self, row: str) -> dict[str, Any]:
-        """All plain data that determines the episodes of ``row`` (the ``setup`` of its recipes)."""
-        return row_setup(self.plan, row, self.partner_set, self.engine, project_reader(self.root))
+    def row_setup(self, row: str, read: Read | None = None) -> dict[str, Any]:
+        """All plain data that determines the episodes of ``row`` (the ``setup`` of its recipes).
+
+        ``read`` reads files of the project, by default those of today.
+        """
+        return row_setup(self.plan, row, self.partner_set, self.engine, read or project_reader(self.root))
 
     def board_setup(self, campaign: int) -> dict[str, Any]:
         """All plain data that determines what the rows of a campaign do in turns."""

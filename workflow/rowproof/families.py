@@ -8,10 +8,16 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from rowproof.hashing import sha256_hex
+
 FAMILIES = ("rowproof.chamber.family", "rowproof.gptnt.family", "rowproof.speedrun.family")
 # They offer LISTS as well: by name, what `rowproof list` shows of the family.
 COMMANDS = ("rowproof.gptnt.arguments", "rowproof.speedrun.arguments")
 """Modules that offer ``add_commands(subparsers)``, the commands of a family; they import nothing that takes time."""
+
+
+def _of_all_bytes(path: str, data: bytes) -> str:
+    return sha256_hex(data)
 
 
 def _nothing(stage: str, setup: Mapping[str, Any]) -> tuple[str, ...]:
@@ -79,6 +85,8 @@ class Engine:
             own partners. Together with script and producer they are the roots of the stage's code.
         data_files: ``data_files(stage, setup)`` gives the files below the project, other than code and :attr:`files`,
             that a stage (``specs`` and those above) opens. Their digests stand in its recipe.
+        data_digest: ``data_digest(path, data)`` gives the digest (64 hex) of what counts in a data file, by default of
+            all its bytes.
         settings: ``settings(read, setup)`` gives plain data that joins the setup of a row as ``settings``: all that its
             seats take from configuration files. ``read(path) -> bytes`` reads a file of the project, of today or of a
             commit, and raises :class:`~rowproof.errors.ConfigError` where it is missing. None: nothing joins.
@@ -111,6 +119,7 @@ class Engine:
     checks_module: str | None = None
     modules: Callable[[str, Mapping[str, Any]], tuple[str, ...]] = _nothing
     data_files: Callable[[str, Mapping[str, Any]], tuple[str, ...]] = _nothing
+    data_digest: Callable[[str, bytes], str] = _of_all_bytes
     settings: Callable[[Callable[[str], bytes], Mapping[str, Any]], dict[str, Any]] | None = None
     own_cell: Callable[[dict[str, Any], str, list[str]], dict[str, Any]] = _whole
     anchors: Callable[[dict[str, Any]], tuple[str, ...]] = _no_anchors

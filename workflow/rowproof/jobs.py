@@ -109,7 +109,7 @@ class Job:
                 f"the code must stay as it was when the build started, found a change in {', '.join(differing)}: "
                 "start snakemake again"
             )
-        for path, digest in recipe["data"].items():
+        for path, digest in recipe.get("data_sha256", {}).items():
             if sha256_hex((self.root / path).read_bytes()) != digest:
                 raise StaleInputError(f"{path} must stay as it was when the build started: start snakemake again")
         for name, pinned in recipe["pins"].items():

@@ -106,7 +106,7 @@ class CodeTree:
     Attributes:
         sources: the Python files.
         pins: distribution -> version, of the lock file.
-        digest_of: SHA-256 of a data file by its path; None where there is none.
+        read: the bytes of a data file by its path; None where there is none.
         observers: the modules through which imports are not followed.
         closures: what was found before, by roots.
         timings: likewise recipes of what rows do in turns.
@@ -114,7 +114,7 @@ class CodeTree:
 
     sources: Sources
     pins: Mapping[str, str]
-    digest_of: Callable[[str], str | None]
+    read: Callable[[str], bytes | None]
     observers: frozenset[str] = OBSERVERS
     closures: dict[tuple, Closure] = field(default_factory=dict)
     timings: dict[tuple, dict[str, Any]] = field(default_factory=dict)
@@ -122,21 +122,20 @@ class CodeTree:
     @classmethod
     def of_checkout(cls, root: Path, cache: HashCache, pins: Mapping[str, str]) -> "CodeTree":
         """The checkout at ``root``."""
+        held: dict[str, bytes | None] = {}
 
-        def digest_of(path: str) -> str | None:
-            return cache.sha256(root / path) if (root / path).is_file() else None
+        def read(path: str) -> bytes | None:
+            # Rows of a board share their files.
+            if path not in held:
+                held[path] = (root / path).read_bytes() if (root / path).is_file() else None
+            return held[path]
 
-        return cls(FolderSources(root, cache), pins, digest_of)
+        return cls(FolderSources(root, cache), pins, read)
 
     @classmethod
     def of_commit(cls, root: Path, commit: str, pins: Mapping[str, str], observers: frozenset[str]) -> "CodeTree":
         """A commit in the repository of ``root``."""
-
-        def digest_of(path: str) -> str | None:
-            data = git.file_at(root, commit, path)
-            return None if data is None else sha256_hex(data)
-
-        return cls(CommitSources(root, commit), pins, digest_of, observers)
+        return cls(CommitSources(root, commit), pins, lambda path: git.file_at(root, commit, path), observers)
 
     def has_module(self, name: str) -> bool:
         """Whether there is such a module."""
@@ -241,8 +240,8 @@ def make_recipe(
     scripts = (script, *own.get("programs", ()))
     modules = (*([own["producer"]] if "producer" in own else []), *by_name)
     code = tree.closure(scripts, modules)
-    digests = {path: tree.digest_of(path) for path in sorted(data_files)}
-    missing = [path for path, found in digests.items() if found is None]
+    data = {path: tree.read(path) for path in sorted(data_files)}
+    missing = [path for path, found in data.items() if found is None]
     if missing:
         raise ConfigError(
             f"{', '.join(missing)}: stage {stage} of board {setup.board.board} reads it, found no such file"
@@ -253,10 +252,11 @@ def make_recipe(
         **own,
         **({"modules": list(by_name)} if by_name else {}),
         "code": {"form": FORM, "key": code.key},
-        "data": digests,
+        "data": {path: setup.engine.data_digest(path, found) for path, found in data.items()},
         "pins": pins_of(code, tree.pins),
         "upstream": dict(upstream),
         "files": code.files,
+        **({"data_sha256": {path: sha256_hex(found) for path, found in data.items()}} if data else {}),
         **({"fetched": list(setup.engine.files)} if setup.engine.files else {}),
     }
 

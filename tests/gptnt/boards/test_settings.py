@@ -6,7 +6,7 @@ import sys
 
 import pytest
 from helpers import ROOT
-from rowproof.boards import load_board, load_config, project_files
+from rowproof.boards import load_board, load_config, project_reader
 from rowproof.errors import ConfigError
 from rowproof.families import engines
 from rowproof.gptnt.grid import specs
@@ -29,7 +29,7 @@ def edited(project):
     """Setups of all rows after an edit of the project, as far as they differ."""
 
     def differing():
-        read = project_files(project)
+        read = project_reader(project)
         new = {
             path: {**old, "settings": ENGINE.settings(read, {k: v for k, v in old.items() if k != "settings"})}
             for path, old in SETUPS.items()
@@ -152,15 +152,15 @@ def test_a_missing_file_is_named(project, edited, file, named):
 )
 def test_what_no_row_can_have_is_refused(changes, named):
     with pytest.raises(ConfigError, match=named):
-        ENGINE.settings(project_files(ROOT), {**SETUPS[PAIRWISE + "scripted"], **changes})
+        ENGINE.settings(project_reader(ROOT), {**SETUPS[PAIRWISE + "scripted"], **changes})
 
 
 def test_settings_of_a_commit_are_read_like_those_of_today(tmp_path):
     shutil.copytree(ROOT / "config", tmp_path / "config")
     board = load_board(ROOT, "gptnt-multi-self-async")
     replace(tmp_path / "config/players/scripted.yaml", "script: scripted", "script: scripted-slow")
-    assert board.row_setup("scripted") != board.row_setup("scripted", project_files(tmp_path))
-    assert board.row_setup("scripted-slow") == board.row_setup("scripted-slow", project_files(tmp_path))
+    assert board.row_setup("scripted") != board.row_setup("scripted", project_reader(tmp_path))
+    assert board.row_setup("scripted-slow") == board.row_setup("scripted-slow", project_reader(tmp_path))
 
 
 def test_each_player_and_the_suite_can_be_pinned(project):
@@ -171,7 +171,7 @@ def test_each_player_and_the_suite_can_be_pinned(project):
     pairs = {pair for own in pins.values() for pair in own.items()}
     assert len(pairs) == len(dict(pairs)) == 8 + 9
     replace(project / "config/players/scripted.yaml", "script: scripted", "script: scripted-slow")
-    other = pinned(ENGINE.settings(project_files(project), SETUPS["gptnt-multi-self-sync/scripted"]))
+    other = pinned(ENGINE.settings(project_reader(project), SETUPS["gptnt-multi-self-sync/scripted"]))
     assert {name for name, pin in other.items() if pins["gptnt-multi-self-sync/scripted"][name] != pin} == {
         "players/scripted"
     }

@@ -837,9 +837,11 @@ class _Checker:
             problems.append(f"{stage} at {commit[:12]}")
         if reached.files != places.get("files"):
             problems.append(f"files of {stage} at {commit[:12]}")
-        problems += [
-            f"{path} at {commit[:12]}" for path, digest in recipe["data"].items() if tree.digest_of(path) != digest
-        ]
+        assert self.engine is not None
+        for path, stated in recipe["data"].items():
+            data = tree.read(path)
+            if data is None or self.engine.data_digest(path, data) != stated:
+                problems.append(f"{path} at {commit[:12]}")
         return problems
 
     def _lock(self, gap: str | None) -> None:

@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from rowproof.families import Engine
-from rowproof.speedrun.plan_cell import PlanCell, own_cell
+from rowproof.hashing import sha256_hex
+from rowproof.speedrun.plan_cell import PlanCell, own_cell, with_candidates
 from rowproof.speedrun.referee.ladder import LADDER, chain_files
 
 # Rungs and negative controls of the ladder.
@@ -36,6 +37,20 @@ def data_files(stage: str, setup: Mapping[str, Any], *, root: Path = _PROJECT) -
     return tuple((LADDER / name).as_posix() for name in dict.fromkeys(files))
 
 
+def data_digest(path: str, data: bytes) -> str:
+    """Digest of what counts in a file of the ladder: of a patch, the diff.
+
+    What stands above it is for people, and the name of the base, which the files of a chain tell as well.
+    """
+    start = data.find(b"--- ") if path.endswith(".diff") else 0
+    return sha256_hex(data[max(start, 0) :])
+
+
+def anchors(cell: dict[str, Any]) -> tuple[str, ...]:
+    """The candidates that are timed in every campaign."""
+    return cell["baseline"], cell["twice"]
+
+
 ENGINES = (
     Engine(
         name="nanogpt-speedrun-cpu-v1",
@@ -53,7 +68,10 @@ ENGINES = (
         page_module="rowproof.speedrun.page",
         checks_module="rowproof.speedrun.checks",
         data_files=data_files,
+        data_digest=data_digest,
         own_cell=own_cell,
+        anchors=anchors,
+        campaign_cell=with_candidates,
         replays=False,
         runtime_min=30,
     ),
