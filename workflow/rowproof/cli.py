@@ -69,15 +69,19 @@ def _verify(args: argparse.Namespace) -> int:
 
 def _why(args: argparse.Namespace) -> int:
     from rowproof.recipes import all_statuses
-    from rowproof.why import explain, render
+    from rowproof.why import equivalents, explain, render
 
     root = project_root()
     known = [status.name for status in all_statuses(root, root)] if args.rows else []
-    report = explain(root, root, row_names(args.rows, known))
+    rows = row_names(args.rows, known)
+    report = explain(root, root, rows)
     if args.json:
         print(json.dumps(report, indent=2, ensure_ascii=False))
     else:
         print(render(report) if report else "all rows are current")
+        for entry in equivalents(root, root, rows):
+            for stage, chain in entry["chains"].items():
+                print(f"{entry['row']} is current (equivalent): {stage}: config/equivalences/{', '.join(chain)}")
     return 1 if report else 0
 
 

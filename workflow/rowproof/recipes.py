@@ -574,9 +574,9 @@ class Change:
 
     def describe(self) -> str:
         """One line for people."""
-        if self.kind == "code":
+        if self.kind in ("code", "data"):
             verb = "added" if self.before is None else "removed" if self.after is None else "changed"
-            return f"{self.stage}: code {self.item} {verb}"
+            return f"{self.stage}: {self.kind} {self.item} {verb}"
         return f"{self.stage}: {self.kind} {self.item}: {self.before!r} -> {self.after!r}"
 
 
@@ -633,6 +633,7 @@ class RowStatus:
             keeps its recorded recipe.
         state: ``current``, ``missing`` (no bundle), ``stale`` (made by another recipe), ``damaged``, or
             ``provisional`` (made from a modified checkout that is clean by now).
+        plan_path: the row's plan.
         bridges: of stages that keep their recorded code, the attestations that connect it with the code at hand.
     """
 
@@ -640,6 +641,7 @@ class RowStatus:
     recipes: dict[str, Any]
     state: str
     recorded: Recorded
+    plan_path: str
     bridges: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
@@ -739,13 +741,15 @@ def _status(
 ) -> RowStatus:
     name = f"{setup.board.board}/{row}"
     if recorded is None:
-        return RowStatus(name, recipes, "missing", Recorded())
-    if recorded.recipes is not None and (recorded.keys != stage_keys(recipes) or recorded.earlier):
-        return RowStatus(name, recipes, "stale", recorded, bridges)
-    if recorded.problems:
-        return RowStatus(name, recipes, "damaged", recorded, bridges)
+        return RowStatus(name, recipes, "missing", Recorded(), setup.plan_path)
     provisional = not project.dirty and recorded.provenance is not None and recorded.provenance["dirty"]
-    return RowStatus(name, recipes, "provisional" if provisional else "current", recorded, bridges)
+    if recorded.recipes is not None and (recorded.keys != stage_keys(recipes) or recorded.earlier):
+        state = "stale"
+    elif recorded.problems:
+        state = "damaged"
+    else:
+        state = "provisional" if provisional else "current"
+    return RowStatus(name, recipes, state, recorded, setup.plan_path, bridges)
 
 
 @dataclass
@@ -822,11 +826,9 @@ def _holds_products(setup: "BoardSetup", row: str, stage: str, recorded: Recorde
 
 def all_statuses(root: Path, workdir: Path) -> list[RowStatus]:
     """The status of every row of every configured board; only looks."""
-    from rowproof.boards import load_config
-
-    _, setups = load_config(root)
-    project = Project.read(root, workdir / "results", None)
-    return [status for setup in setups.values() for status in board_statuses(setup, project).values()]
+    statuses: dict[str, RowStatus] = {}
+    prepare(root, workdir, touch=False, statuses=statuses)
+    return list(statuses.values())
 
 
 def _signal(
@@ -1044,13 +1046,14 @@ def _drop_damaged(staged: Path, plan: RowPlan, cache: HashCache) -> None:
         shutil.rmtree(staged)
 
 
-def prepare(root: Path, workdir: Path, touch: bool = True) -> Launch:
+def prepare(root: Path, workdir: Path, touch: bool = True, statuses: dict[str, RowStatus] | None = None) -> Launch:
     """Compute all recipes and, with ``touch``, write the recipe files that the rules depend on.
 
     Args:
         root: the project (code and configuration).
         workdir: the folder that holds ``work/`` and ``results/``; usually the project as well.
         touch: False only looks.
+        statuses: takes the status of each row by its name, where they are wanted.
 
     Raises:
         ConfigError: any configuration file is wrong.
@@ -1072,6 +1075,8 @@ def prepare(root: Path, workdir: Path, touch: bool = True) -> Launch:
                 _settle(_files(workdir / "results" / f"{setup.board.board}/{row}"))
         bound = bindings(setup, project.memo)
         for row, status in board_statuses(setup, project).items():
+            if statuses is not None:
+                statuses[status.name] = status
             rows.append(_prepare_row(config, setup, row, status, bound[row].blob, workdir, project, touch))
     for setup in setups.values():
         boards.append(_prepare_board(setup, rows, root, workdir, project, touch))

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from rowproof.layout import TIMING
-from rowproof.recipes import Change, RowStatus, all_statuses
+from rowproof.recipes import Change, RowStatus, prepare
 
 LEARNED_PREFIXES = ("training_seed", "selection_seed", "checkpoint_seed")
 
@@ -46,7 +46,7 @@ def rebuild_cost(status: RowStatus) -> Cost:
 
 def source_file(change: Change, status: RowStatus) -> str:
     """The file in which a changed item is written."""
-    if change.kind == "code":
+    if change.kind in ("code", "data"):
         return change.item
     if change.kind == "pin":
         return "requirements.lock"
@@ -57,15 +57,20 @@ def source_file(change: Change, status: RowStatus) -> str:
         return f"config/partners/ (partner set of board {board})"
     if change.item in ("engine", "tier", "board", "row"):
         return f"config/boards/{board}.yaml"
-    return str(status.recipes["specs"]["plan"]["path"])
+    if change.item.startswith("setup.settings"):
+        return f"config/ (settings of board {board})"
+    return status.plan_path
 
 
 def explain(root: Path, workdir: Path, rows: list[str]) -> list[dict[str, Any]]:
-    """One entry per row that is not current (of ``rows``, or of all), as plain JSON data.
+    """One entry per row that is not current (of ``rows``, or of all), as plain JSON data; then one per stale board.
 
-    ``hits`` of a change lists every row of the project that the same change makes stale.
+    ``hits`` of a change lists every row of the project that the same change makes stale. Boards are what Snakemake
+    would render again; of ``rows``, only their own.
     """
-    statuses = all_statuses(root, workdir)
+    found: dict[str, RowStatus] = {}
+    launch = prepare(root, workdir, touch=False, statuses=found)
+    statuses = list(found.values())
     hits: dict[tuple[str, str], list[str]] = {}
     for status in statuses:
         for change in status.changes:
@@ -96,20 +101,37 @@ def explain(root: Path, workdir: Path, rows: list[str]) -> list[dict[str, Any]]:
                 "estimated_seconds": cost.seconds,
             }
         )
+    for board in launch.boards:
+        if board.reason and (not rows or any(f"{board.board}/{row}" in rows for row in board.rows)):
+            report.append({"board": board.board, "state": board.state, "reasons": [board.reason]})
     return report
+
+
+def equivalents(root: Path, workdir: Path, rows: list[str]) -> list[dict[str, Any]]:
+    """Current rows (of ``rows``, or of all) whose recorded code is connected with that at hand by attestations."""
+    found: dict[str, RowStatus] = {}
+    prepare(root, workdir, touch=False, statuses=found)
+    return [
+        {"row": status.name, "chains": {stage: list(chain) for stage, chain in status.bridges.items()}}
+        for status in found.values()
+        if status.bridges and status.state == "current" and (not rows or status.name in rows)
+    ]
 
 
 def render(report: list[dict[str, Any]]) -> str:
     """The report as text."""
     lines = []
     for entry in report:
+        if "board" in entry:
+            lines.append(f"board {entry['board']} is {entry['state']}: {entry['reasons'][0]}")
+            continue
         seconds = entry["estimated_seconds"]
         cost = "no recorded time" if seconds is None else f"about {seconds:.1f} s on one core"
         lines.append(f"{entry['row']} is {entry['state']}; runs again: {', '.join(entry['rebuild_stages'])} ({cost})")
         if entry["changes"]:
             for change in entry["changes"]:
-                if change["kind"] == "code":
-                    lines.append(f"  {change['stage']}: code {change['file']}")
+                if change["kind"] in ("code", "data"):
+                    lines.append(f"  {change['stage']}: {change['kind']} {change['file']}")
                 else:
                     lines.append(
                         f"  {change['stage']}: {change['kind']} {change['item']} in {change['file']}: "
