@@ -22,7 +22,7 @@ def _words(text: str) -> frozenset[str]:
 
 
 # A function that mentions one of these may see the names of its locals.
-_SEES_NAMES = _words("locals vars dir eval exec globals compile inspect _getframe __import__ __builtins__ breakpoint")
+_SEES_NAMES = _words("locals vars dir eval exec globals inspect _getframe __import__ __builtins__ breakpoint")
 # Code that mentions one of these may see line numbers, source text or the locals of its callers.
 _SEES_FRAMES = _words(
     "_getframe currentframe f_locals f_lineno tb_lineno tb_frame walk_tb walk_stack extract_tb extract_stack "
@@ -510,7 +510,8 @@ class _Form:
             self.add("[")
             for item in value:
                 self.write(item)
-                self.add(",")
+                if not isinstance(item, ast.Import | ast.ImportFrom):
+                    self.add(",")
             self.add("]")
         else:
             # Unlike repr, ascii does not depend on a version of Unicode.
@@ -518,9 +519,12 @@ class _Form:
 
     def _body(self, node: ast.AST, **written: str) -> None:
         body = node.body  # type: ignore[attr-defined]
+        doc = ""
         if body and _is_docstring(body[0]):
-            self.add(["text", DOC, f"doc={body[0].value.value!a},"])
+            doc = f"doc={body[0].value.value!a},"
             node.body = body[1:]  # type: ignore[attr-defined]
+        # Here even if empty: the pieces of the form must be the same with and without.
+        self.add(["text", DOC, doc])
         self.fields(node, **written)
 
     _Module = _FunctionDef = _AsyncFunctionDef = _ClassDef = _body
@@ -547,21 +551,18 @@ class _Form:
     _Global = _Nonlocal = _declared
 
     def _Import(self, node: ast.Import) -> None:
-        self.add("Import(")
         for alias in node.names:
             top = alias.name.split(".")[0]
             # Only "import a.b" without "as" binds something else than what it names.
-            whole = f"{alias.name!a}" if alias.asname is None and top != alias.name else ""
+            whole = f"{alias.name!a} " if alias.asname is None and top != alias.name else ""
             bound = self.ref(alias.asname or top, alias)
-            self.add(["import", alias.name, "", node.lineno], f"{whole} as {bound},")
-        self.add(")")
+            self.add("Import(", ["import", alias.name, "", node.lineno], f" {whole}as {bound})")
 
     def _ImportFrom(self, node: ast.ImportFrom) -> None:
-        self.add("ImportFrom(")
+        # Several names in one statement are imported one after the other, as by several statements.
         for alias in node.names:
             bound = self.ref(alias.asname or alias.name, alias)
-            self.add(["import", self._absolute(node), alias.name, node.lineno], f" as {bound},")
-        self.add(")")
+            self.add("Import(", ["import", self._absolute(node), alias.name, node.lineno], f" as {bound})")
 
     def _If(self, node: ast.If) -> None:
         # What stands below "if TYPE_CHECKING" never runs.
@@ -593,6 +594,11 @@ class _Form:
             if names & _OWN_PLACE == {"__package__"}:
                 self.place = before
             return
+        self.fields(node)
+
+    def _JoinedStr(self, node: ast.JoinedStr) -> None:
+        # Some versions of Python put empty texts between the values.
+        node.values = [v for v in node.values if not (isinstance(v, ast.Constant) and v.value == "")]
         self.fields(node)
 
     def _Expr(self, node: ast.Expr) -> None:
@@ -630,11 +636,11 @@ class _Form:
             if isinstance(argument, ast.Constant) and type(argument.value) is str:
                 self.add("Text(", ["text", owner, f"{argument.value!a}"], ")")
             elif isinstance(argument, ast.JoinedStr):
-                self.add("Text(")
+                # The texts come first, with the places of the values between them.
+                texts = [f"{v.value!a}" if isinstance(v, ast.Constant) else "{}" for v in argument.values]
+                self.add("Text(", ["text", owner, "".join(text for text in texts if text != "''")])
                 for value in argument.values:
-                    if isinstance(value, ast.Constant):
-                        self.add(["text", owner, f"{value.value!a}"])
-                    else:
+                    if not isinstance(value, ast.Constant):
                         self.write(value)
                 self.add(")")
             else:
@@ -730,7 +736,7 @@ class _Form:
             if isinstance(part, str):
                 parts.append(part if len(part) <= 64 else "#" + sha256_hex(part.encode()))
             elif part[0] == "text":
-                parts.append([*part[:2], "#" + sha256_hex(part[2].encode())])
+                parts.append([*part[:2], part[2] and "#" + sha256_hex(part[2].encode())])
             else:
                 parts.append(part)
         exports = sorted(self.binder.module.bound) if self.is_package else []
