@@ -13,17 +13,20 @@ from typing import Any
 import yaml
 from helpers import ROOT
 from rowproof import git
-from rowproof.boards import load_board
+from rowproof.boards import BoardSetup, load_board
 from rowproof.checkpoints import file_name, read_bytes, uri_of
 from rowproof.closure import HashCache
-from rowproof.evidence.bundle import build, build_provenance, split_episodes
+from rowproof.evidence.bundle import build, split_episodes
 from rowproof.evidence.selection import selection
 from rowproof.evidence.statistics import row_summary
 from rowproof.families import Engine
 from rowproof.jobs import installed
 from rowproof.layout import PROVENANCE
-from rowproof.recipes import read_pins, row_recipes
+from rowproof.plan_lock import lock_path, write_lock
+from rowproof.provenance import build_provenance
+from rowproof.recipes import CodeTree, read_pins, row_recipes
 from rowproof.records import encode_document, encode_lines
+from rowproof.stages import bare, shown
 
 SEEDS = (0, 1)
 EPISODES_PER_PARTNER = 4
@@ -54,7 +57,8 @@ def make_project(
 ) -> Path:
     """A committed copy of this project's code and configuration in ``root``, with smaller plans for ``boards``.
 
-    Learned rows are on the boards only with ``learned``; ``training`` replaces values of their trainings.
+    Learned rows are on the boards only with ``learned``; ``training`` replaces values of their trainings. The plans
+    are locked anew.
     """
     for name in ("workflow", "config"):
         shutil.copytree(ROOT / name, root / name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
@@ -78,8 +82,42 @@ def make_project(
         for name in sorted({row["training"] for row in plan["rows"].values() if "training" in row}):
             path = root / f"config/training/{name}.yaml"
             path.write_text(yaml.safe_dump(yaml.safe_load(path.read_text()) | dict(training), sort_keys=False))
+    lock(root, boards)
     commit_all(root)
     return root
+
+
+def lock(root: Path, boards: Iterable[str]) -> None:
+    """Write the locks of the plans of ``boards`` as if there had been none."""
+    for board in boards:
+        setup = load_board(root, board)
+        (root / lock_path(setup.plan_path)).unlink(missing_ok=True)
+        write_lock(setup)
+
+
+def code_tree(root: Path, cache: HashCache | None = None) -> CodeTree:
+    """Code, data files and pins of the project ``root``."""
+    return CodeTree.of_checkout(root, cache or HashCache(None), read_pins(root))
+
+
+def recipes_of(root: Path, board: str, row: str, cache: HashCache | None = None) -> dict[str, Any]:
+    """The recipes of a row of the project ``root``, with what is shown beside them."""
+    return row_recipes(load_board(root, board), row, code_tree(root, cache))
+
+
+def plan_of(setup: BoardSetup) -> tuple[str, str, bytes]:
+    """Path, object id and bytes of a board's plan as it lies in the checkout."""
+    return setup.plan_path, git.blob_id(setup.plan_bytes), setup.plan_bytes
+
+
+def bare_recipes(recipes: Mapping[str, Any]) -> dict[str, Any]:
+    """What a bundle holds of recipes."""
+    return {stage: bare(recipe) for stage, recipe in recipes.items()}
+
+
+def places_of(recipes: Mapping[str, Any]) -> dict[str, Any]:
+    """What a provenance shows of recipes."""
+    return {stage: shown(recipe) for stage, recipe in recipes.items()}
 
 
 class _Silent:
@@ -121,7 +159,7 @@ def make_row(root: Path, results_dir: Path, board: str, row: str, *, dirty: bool
     unless it is marked ``dirty``. Its bytes are the same on every call. Learned rows are trained and need torch.
     """
     setup = load_board(root, board)
-    recipes = row_recipes(setup, row, root, HashCache(None), read_pins(root))
+    recipes = row_recipes(setup, row, code_tree(root))
     data = recipes["simulate"]["setup"]
     specs = import_module(setup.engine.specs_module).specs(data)
     learned = learn(setup.engine, recipes, data["seeds"]) if "train" in recipes else {}
@@ -130,7 +168,7 @@ def make_row(root: Path, results_dir: Path, board: str, row: str, *, dirty: bool
     records = list(simulate(data, specs, *([checkpoints] if learned else [])))
     summary = row_summary(records, partners=recipes["summary"]["partners"], **recipes["summary"]["statistics"])
     episodes = split_episodes({"all": encode_lines(records)}, specs)
-    files = build(recipes, setup.plan_bytes, episodes, summary, learned)
+    files = build(bare_recipes(recipes), plan_of(setup), episodes, summary, learned)
     commit = git.tree_state(root).commit
     seed_shards = [f"seed{seed}" for seed in data["seeds"]]
     shards = {"train": seed_shards, "select": seed_shards, "simulate": ["all"]}
@@ -149,7 +187,7 @@ def make_row(root: Path, results_dir: Path, board: str, row: str, *, dirty: bool
         for stage in recipes
         for shard in shards.get(stage, [None])
     ]
-    files[PROVENANCE] = build_provenance(files["bundle.json"], jobs)
+    files[PROVENANCE] = build_provenance(files["bundle.json"], jobs, places_of(recipes))
     folder = results_dir / board / row
     folder.mkdir(parents=True)
     for name, content in files.items():
