@@ -56,7 +56,7 @@ def test_settings_may_be_those_of_the_commit_that_made_the_row(copies):
 
 
 def test_without_a_project_the_recorded_ones_are_held_against_the_plan(copies):
-    root, folder = copies
+    _, folder = copies
     found, _ = verdicts(folder, None)
     assert found["setup:plan"] == "unknown" and found["records:content"] == "pass"
     edit_settings(folder, lambda setup: setup["settings"]["missions"][0].update(numStrikes=1))
