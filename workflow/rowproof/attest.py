@@ -31,7 +31,7 @@ from rowproof.jobs import installed
 from rowproof.layout import document_digest, learned_files
 from rowproof.provenance import TIME_FORMAT
 from rowproof.recipes import Project, Recorded, board_statuses, record_recipes, stages_of, timing_recipe
-from rowproof.records import decode, digest, encode_document
+from rowproof.records import decode, digest, encode_document, encode_line
 from rowproof.stages import stage_key
 
 if TYPE_CHECKING:
