@@ -128,10 +128,10 @@ def of_node(node, message):
             if not isinstance(statement, ast.Pass):
                 rest = [*before, *after] if len(body) > start + 1 else [*before, ast.Pass()]
                 yield "deleted statement", with_value(node, "body", rest)
-            if after and differ(statement, after[0]) and not (is_log(statement) and is_log(after[0])):
-                # A string that comes first would become a docstring.
-                if not is_docstring(after[0]):
-                    yield "swapped statements", with_value(node, "body", [*before, after[0], statement, *after[1:]])
+            # A string that comes first would become a docstring.
+            same = not after or not differ(statement, after[0]) or (is_log(statement) and is_log(after[0]))
+            if not same and not is_docstring(after[0]):
+                yield "swapped statements", with_value(node, "body", [*before, after[0], statement, *after[1:]])
 
 
 def swap(node):
@@ -273,7 +273,11 @@ class OtherMessages(ast.NodeTransformer):
     """Changes the texts in raises of the package's errors."""
 
     def visit_Raise(self, node):
-        if isinstance(node.exc, ast.Call) and ast.unparse(node.exc.func) in ("ConfigError", "RecordError", "PatchError"):
+        if isinstance(node.exc, ast.Call) and ast.unparse(node.exc.func) in (
+            "ConfigError",
+            "RecordError",
+            "PatchError",
+        ):
             for index, argument in enumerate(node.exc.args):
                 if isinstance(argument, ast.Constant) and isinstance(argument.value, str):
                     node.exc.args[index] = ast.Constant("another message")

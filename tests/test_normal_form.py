@@ -187,7 +187,10 @@ def rename(source, old, new):
         ("def f():\n global x\n x = 2", "def f():\n global y\n y = 2"),
         # A comprehension's variable does not leak, one of := does.
         ("def f(*p):\n x = 1\n [x for x in p]\n return x", "def f(*p):\n y = 1\n [x for x in p]\n return x"),
-        ("def f(*p):\n x = 1\n [(x := q) for q in p]\n return x", "def f(*p):\n x = 1\n [(y := q) for q in p]\n return x"),
+        (
+            "def f(*p):\n x = 1\n [(x := q) for q in p]\n return x",
+            "def f(*p):\n x = 1\n [(y := q) for q in p]\n return x",
+        ),
         ("def f(*x):\n return [x for x in x]", "def f(*x):\n return [x for y in x]"),
         # The names of a class body are attributes, and functions within do not see them.
         (
@@ -273,7 +276,10 @@ def test_other_conditions_matter(source):
         ("raise RecordError('must be a')", "raise RecordError('must be b')"),
         ("raise RecordError(f'{x}: must be {y!r:>3} or so')", "raise RecordError(f'expected {x}{y!r:>3}')"),
         ("raise RecordError('a', 'b') from None", "raise RecordError('c', 'd') from None"),
-        ("def f(x):\n    if x:\n        raise RecordError('a')", "def f(x):\n    if x:\n        raise RecordError('b')"),
+        (
+            "def f(x):\n    if x:\n        raise RecordError('a')",
+            "def f(x):\n    if x:\n        raise RecordError('b')",
+        ),
     ],
 )
 def test_the_text_of_an_error_that_nobody_reads_does_not_matter(one, other):
@@ -290,7 +296,7 @@ def test_the_text_of_an_error_that_nobody_reads_does_not_matter(one, other):
         ("raise RecordError(f'{x!r}')", "raise RecordError(f'{x}')"),
         ("raise RecordError(f'{x:3}')", "raise RecordError(f'{x:4}')"),
         ("raise RecordError(f'{x}{y}')", "raise RecordError(f'{y}{x}')"),
-        ("raise RecordError(f(\"a\"))", "raise RecordError(f(\"b\"))"),
+        ('raise RecordError(f("a"))', 'raise RecordError(f("b"))'),
         ("raise RecordError(t['a'])", "raise RecordError(t['b'])"),
         ("raise RecordError('a' + 'b')", "raise RecordError('a' + 'c')"),
         ("raise RecordError(kind='a')", "raise RecordError(kind='b')"),

@@ -14,15 +14,16 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rowproof import git
 from rowproof.determinism import PINNED_ENVIRONMENT
-from rowproof.equivalence import FOLDER, SCHEMA, Equivalences
+from rowproof.equivalence import DRAWN, FOLDER, SCHEMA, Equivalences, draw_of, drawn_units
 from rowproof.errors import RowproofError
 from rowproof.files import write_atomic
 from rowproof.hashing import sha256_hex
@@ -30,30 +31,14 @@ from rowproof.jobs import installed
 from rowproof.layout import document_digest, learned_files
 from rowproof.provenance import TIME_FORMAT
 from rowproof.recipes import Project, Recorded, board_statuses, record_recipes, stages_of, timing_recipe
-from rowproof.records import decode, digest, encode_document
-from rowproof.seeding import substream
+from rowproof.records import decode, digest, encode_document, encode_line
 from rowproof.stages import stage_key
 
 if TYPE_CHECKING:
     from rowproof.boards import BoardSetup
 
-DRAWN = 300
-"""Episodes of a row that are compared where an engine is not exact."""
 ATTESTED = ("train", "select", "specs", "simulate", "time")
 WORKER = Path(__file__).with_name("attest_worker.py")
-
-
-def draw_of(stage: str, row: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
-    """The digest from which the compared units are drawn: of both codes, of the stage and of the row."""
-    return digest({"stage": stage, "row": row, "before": before["key"], "after": after["key"]})
-
-
-def drawn_units(draw: str, of: int, count: int) -> list[int]:
-    """``count`` of the numbers below ``of`` (all, if there are not so many), in order."""
-    if of <= count:
-        return list(range(of))
-    rng = substream(f"attest.units.{draw}", 0)
-    return sorted(int(index) for index in rng.permutation(of)[:count])
 
 
 @dataclass(frozen=True)
@@ -199,11 +184,10 @@ def _comparison(setup: "BoardSetup", found: Difference, results: Path) -> _Compa
     if stage == "select":
         return _Comparison(found, draw, "selected checkpoints", len(seeds), None, (task,))
     if stage == "train":
-        (seed,) = (seeds[index] for index in drawn_units(draw, len(seeds), 1))
-        tasks = ({**task, "first_update_of": seeds}, {**task, "whole": [seed]})
-        return _Comparison(
-            found, draw, "first updates, and whole trainings of the drawn seeds", len(seeds), [seed], tasks
-        )
+        (index,) = drawn_units(draw, len(seeds), 1)
+        tasks = ({**task, "first_update_of": seeds}, {**task, "whole": [seeds[index]]})
+        what = "trainings: the first update of each, and the drawn one whole"
+        return _Comparison(found, draw, what, len(seeds), [index], tasks)
     grid = setup.plan.grid
     of = len(seeds) * len(setup.plan.partners_of(row)) * grid.episodes_per_partner
     units = list(range(of)) if setup.engine.replays else drawn_units(draw, of, DRAWN)
@@ -251,28 +235,56 @@ def attest(
         plain = [found for found in wanted if found.stage != "time"]
         comparisons = [_comparison(setup, found, project.results) for found in plain]
         with ThreadPoolExecutor(cores) as pool:
-            sides = {
-                (index, number, commit): pool.submit(
-                    run_units,
-                    trees.at(commit),
-                    _as_of(task, c, commit),
-                    Path(temporary) / f"{index}-{number}-{commit[:12]}",
+
+            def run(index: int, number: int, commit: str) -> bytes:
+                c = comparisons[index]
+                folder = Path(temporary) / f"{index}-{number}-{commit[:12]}"
+                return run_units(trees.at(commit), _as_of(c.tasks[number], c, commit), folder)
+
+            new = {
+                (index, number): pool.submit(run, index, number, state.commit)
+                for index, c in enumerate(comparisons)
+                for number in range(len(c.tasks))
+            }
+            old = {
+                (index, number): pool.submit(
+                    _recorded_or,
+                    new[index, number],
+                    c,
+                    number,
+                    project.results,
+                    board,
+                    partial(run, index, number, c.difference.commit),
                 )
                 for index, c in enumerate(comparisons)
-                for number, task in enumerate(c.tasks)
-                for commit in dict.fromkeys((state.commit, c.difference.commit))
+                for number in range(len(c.tasks))
             }
             for index, c in enumerate(comparisons):
-                old, new = (
-                    b"".join(sides[index, number, commit].result() for number in range(len(c.tasks)))
-                    for commit in (c.difference.commit, state.commit)
-                )
-                _judge(setup, c, old, new, state.commit, made, write)
+                sides = [b"".join(each[index, n].result() for n in range(len(c.tasks))) for each in (old, new)]
+                _judge(setup, c, sides[0], sides[1], state.commit, made, write)
     for found in wanted:
         if found.stage == "time":
             _judge_timing(setup, found, state.commit, made, project, write)
     whole = sum(len(rows) for rows in made.values()) == len(wanted)
     return _write(setup, made, started, state.commit, project.root), whole
+
+
+def _recorded_or(
+    new: Future[bytes], c: _Comparison, number: int, results: Path, board: str, run: Callable[[], bytes]
+) -> bytes:
+    """What the old code made of a task: of a whole training what the bundle records, if the new code made the same.
+
+    Then nothing is gained by another run of the old code; where they differ, it shows whether the host is the cause.
+    """
+    whole = c.tasks[number]["whole"]
+    if whole:
+        recorded = b""
+        for seed in whole:
+            data = (results / board / c.difference.row / learned_files(seed)[0]).read_bytes()
+            recorded += encode_line(decode(data, "training")).encode() + b"\n"
+        if new.result() == recorded:
+            return recorded
+    return run()
 
 
 def _as_of(task: Mapping[str, Any], c: _Comparison, commit: str) -> dict[str, Any]:

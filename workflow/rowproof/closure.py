@@ -253,7 +253,8 @@ class _Walk:
         below = self._path(submodule) if path.endswith("/__init__.py") else None
         if below is None:
             return _Target(before, (path,), f"name {name}")
-        if name in within.exports or {"*", "__getattr__"} & set(within.exports):
+        named = name in within.exports and within.names.get(name) != submodule
+        if named or {"*", "__getattr__"} & set(within.exports):
             # The package's own name goes before its module, unless it is bound later.
             return _Target(before, (path, below), f"name {name} or module")
         return _Target((*before, path), (below,), "module")

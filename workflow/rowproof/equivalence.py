@@ -15,11 +15,14 @@ from typing import Any
 from rowproof import git
 from rowproof.errors import ConfigError, RecordError
 from rowproof.layout import document_digest
-from rowproof.records import NULL, check_fields, decode, encode_document
+from rowproof.records import NULL, check_fields, decode, digest, encode_document
+from rowproof.seeding import substream
 from rowproof.stages import EVERY_STAGE
 
 FOLDER = "config/equivalences"
 SCHEMA = "rowproof/equivalence/1"
+DRAWN = 300
+"""Episodes of a row that are compared where an engine is not exact."""
 DOCUMENT_FIELDS = {
     "schema": (str,),
     "board": (str,),
@@ -32,6 +35,19 @@ ROW_FIELDS = {"before": (dict,), "after": (dict,), "draw": (str,), "units": (dic
 SIDE_FIELDS = {"commit": (str,), "code": (dict,), "places": (dict,)}
 UNITS_FIELDS = {"what": (str,), "of": (int,), "drawn": (list, NULL), "compared_sha256": (str,)}
 MADE_FIELDS = {"started": (str,), "ended": (str,), "seconds": (float,), "platform": (str,), "versions": (dict,)}
+
+
+def draw_of(stage: str, row: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
+    """The digest from which the compared units are drawn: of both codes, of the stage and of the row."""
+    return digest({"stage": stage, "row": row, "before": before["key"], "after": after["key"]})
+
+
+def drawn_units(draw: str, of: int, count: int) -> list[int]:
+    """``count`` of the numbers below ``of`` (all, if there are not so many), in order."""
+    if of <= count:
+        return list(range(of))
+    rng = substream(f"attest.units.{draw}", 0)
+    return sorted(int(index) for index in rng.permutation(of)[:count])
 
 
 def read_attestation(data: bytes, where: str) -> dict[str, Any]:

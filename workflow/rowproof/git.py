@@ -148,7 +148,7 @@ def files_at(repo: Path, commit: str) -> dict[str, str]:
     """
     code, out, complaint = _call(repo, "ls-tree", "-r", "-z", "--end-of-options", commit, foreign=True)
     if code:
-        raise HistoryGap(f"the files of commit {commit} must be in this clone: fetch the full history ({complaint})")
+        raise HistoryGap(f"the files of commit {commit} must be in this clone: fetch it ({complaint})")
     entries = (entry.split(b"\t", 1) for entry in out.split(b"\0") if entry)
     files = ((os.fsdecode(path), *meta.decode("ascii").split()) for meta, path in entries)
     return {path: oid for path, mode, kind, oid in files if kind == "blob" and mode in ("100644", "100755")}
@@ -170,8 +170,7 @@ def blobs(repo: Path, oids: Iterable[str]) -> dict[str, bytes]:
         end = out.find(b"\n", start)
         head = out[start:end].split() if end >= 0 else []
         if code or len(head) != 3 or head[:2] != [oid.encode(), b"blob"]:
-            state = head[1].decode("ascii", "replace") if len(head) == 2 else complaint
-            raise HistoryGap(f"file content {oid} must be in this clone, found it {state}: fetch the full history")
+            raise HistoryGap(f"the content {oid} of a file must be in this clone: fetch all of it ({complaint})")
         start = end + 1 + int(head[2]) + 1
         found[oid] = out[end + 1 : start - 1]
     return found

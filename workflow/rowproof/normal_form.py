@@ -67,7 +67,7 @@ class Analysis:
         place: whether the code asks for its own name or place.
         classes: plain classes of errors that the file defines, with their bases.
         names: names of the module that are imported, with what they stand for.
-        exports: names that the module binds, for packages; ``*`` when that cannot be told.
+        exports: for packages, the names that the module binds or lists in ``__all__``; ``*`` if it imports a star.
         handlers: ``[caught classes, whether the error is used otherwise, classes that its text is handed on to]``.
         sees: what the code may look at beside values: of frames, errors, logs, docs, places.
         text: SHA-256 of the file.
@@ -719,6 +719,16 @@ class _Form:
                     found[node.name] = [self._stands_for(base) for base in node.bases]
         return found
 
+    def _listed(self) -> set[str]:
+        """All texts that top-level statements put into ``__all__``."""
+        return {
+            node.value
+            for statement in self.tree.body
+            if any(isinstance(node, ast.Name) and node.id == "__all__" for node in ast.walk(statement))
+            for node in ast.walk(statement)
+            if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        }
+
     def joined(self) -> list[Part]:
         """The parts with neighbouring texts in one."""
         joined: list[Part] = []
@@ -739,7 +749,7 @@ class _Form:
                 parts.append([*part[:2], part[2] and "#" + sha256_hex(part[2].encode())])
             else:
                 parts.append(part)
-        exports = sorted(self.binder.module.bound) if self.is_package else []
+        exports = sorted({*self.binder.module.bound, *self._listed()}) if self.is_package else []
         return Analysis(
             parts,
             self.place,

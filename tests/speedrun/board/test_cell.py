@@ -2,13 +2,24 @@
 
 import pytest
 from pydantic import ValidationError
+from rowproof.speedrun.cell import SpeedrunCell
 from rowproof.speedrun.plan_cell import PlanCell
 from speedrun.board.workbench import cell_of
 
 
 def test_a_valid_cell_is_read_as_it_is_written():
     cell = cell_of()
-    assert PlanCell.model_validate(cell).model_dump() == cell
+    read = PlanCell.model_validate(cell).model_dump()
+    assert read == cell and list(read) == list(cell)
+
+
+def test_a_row_has_its_own_candidate_alone_and_a_plan_all():
+    own = cell_of(("r4",))
+    assert SpeedrunCell.model_validate(own).model_dump() == own
+    with pytest.raises(ValidationError, match="candidates"):
+        PlanCell.model_validate(own)
+    with pytest.raises(ValidationError, match="candidates"):
+        SpeedrunCell.model_validate(cell_of(()))
 
 
 def expectation(cell):

@@ -141,6 +141,16 @@ def test_audits_compare_with_the_gap_of_the_baseline(runs, monkeypatch, policy, 
     assert gaps == [gap] * 3
 
 
+def test_a_record_depends_on_no_other_candidate(setup, runs):
+    alone = row_setup("r3", cell_of(("r3",)))
+    assert specs(alone) == specs(setup)
+    records = list(simulate(alone, specs(alone)))
+    assert records == list(simulate(setup, specs(setup)))
+    assert check_record(alone, specs(alone)[0], records[0]) == []
+    with pytest.raises(ConfigError, match="candidates must have r3, found r4"):
+        specs(row_setup("r3", cell_of(("r4",))))
+
+
 def test_a_record_depends_on_its_own_seed_alone(setup, runs):
     units = specs(setup)
     records = list(simulate(setup, units))

@@ -76,3 +76,10 @@ def test_another_script_than_planned_is_not_timed(setup, records, runs):
     with pytest.raises(ConfigError, match="r4: its script must have the digest 0000"):
         measure(setup, records, len)
     assert runs.trained == []
+
+
+def test_a_row_that_the_plan_has_no_script_of_is_not_timed(setup, records, runs):
+    del setup["cell"]["candidates"]["r4"]
+    with pytest.raises(ConfigError, match="candidates must have r4, found r0, r2, r3, n1, n7"):
+        measure(setup, records, len)
+    assert runs.trained == []

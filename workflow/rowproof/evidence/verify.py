@@ -29,8 +29,10 @@ from rowproof.boards import (
 )
 from rowproof.checkpoints import uri_of
 from rowproof.closure import FolderSources, HashCache, closure
+from rowproof.equivalence import Equivalences
 from rowproof.errors import ConfigError, HistoryGap, RowproofError
 from rowproof.evidence import bundle as writer
+from rowproof.evidence.attested import chain_problems
 from rowproof.evidence.checks import CheckTable
 from rowproof.evidence.learning import selection_problems, training_problems
 from rowproof.evidence.statistics import row_summary
@@ -186,6 +188,7 @@ class _Checker:
         if self.learned:
             self._learning()
         self._partners()
+        self._attested()
         self._records()
         self._provenance()
         self._history()
@@ -334,6 +337,43 @@ class _Checker:
             self.table.add("recipe:places", not wrong, must, f"other places at {wrong}" if wrong else "as named")
         self._project_plan(document)
         self._project_board(document)
+
+    def _bridge(self, stage: str) -> tuple[str, ...] | None:
+        """The attestations that connect the recorded code of a stage with that at hand, none if both are the same.
+
+        None where nothing connects them.
+        """
+        if self._same_code(stage):
+            return ()
+        document, recipe = self.documents["bundle.json"], self.documents["recipe.json"][stage]
+        here = {"form": FORM, "key": _key_here(_roots(self._places(stage)))}
+        known = _equivalences(self.root) if self.root is not None else Equivalences()
+        return known.chain(f"{document['board']}/{document['row']}", stage, recipe["code"], here)
+
+    def _attested(self) -> None:
+        """What stands for the code at hand is attested as it must be."""
+        must = "recorded code that stands for the code at hand is connected with it by sound attestations"
+        with self.table.guard("code:attested", must):
+            assert self.engine is not None
+            document = self.documents["bundle.json"]
+            bridges = {stage: self._bridge(stage) for stage in self.stages if stage not in ("summary", "bundle")}
+            chains = {stage: chain for stage, chain in bridges.items() if chain}
+            if not chains or self.root is None:
+                return
+            row, replays = f"{document['board']}/{document['row']}", self.engine.replays
+            problems = [
+                f"{stage}: {each}"
+                for stage, chain in chains.items()
+                for each in chain_problems(chain, self.root, row, stage, replays)
+            ]
+            told = "; ".join(f"{stage} by {', '.join(chain)}" for stage, chain in chains.items())
+            # An exact engine is run again in full here, which is more than its attestation says.
+            shown = replays and set(chains) <= {"specs", "simulate"}
+            holds = False if problems else True if shown else None
+            found = "; ".join(problems) or (
+                told if shown else f"{told}; not run again here: rowproof attest --check does"
+            )
+            self.table.add("code:attested", holds, must, found)
 
     def _places(self, stage: str) -> dict[str, Any]:
         """Where the code of a stage lies today, as the row's engine names it."""
@@ -675,14 +715,16 @@ class _Checker:
             with self.table.guard("records:replay", must):
                 if any(check.id == "plan:project" for check in self.table.failures):
                     self.table.add("records:replay", None, must, "not run: the plan is none of the project's")
-                elif not self._same_code("simulate"):
-                    self.table.add("records:replay", None, must, "made by other simulation code than that at hand")
                 else:
                     fresh = simulate.simulate(self.setup, specs, *self._players())
                     lines = zip((encode_line(r) for r in fresh), (encode_line(r) for r in records), strict=False)
                     places = [place for (place, _, _), (new, old) in zip(pairs, lines, strict=False) if new != old]
                     found = f"differing {places[:5]}" if places else f"{len(records)} of {len(specs)} equal"
-                    self.table.add("records:replay", not places and len(records) == len(specs), must, found)
+                    holds: bool | None = not places and len(records) == len(specs)
+                    if not holds and self._bridge("simulate") is None:
+                        # Other code may make other records; which ones, only that code can tell.
+                        holds, found = None, f"made by other simulation code than that at hand, which makes {found}"
+                    self.table.add("records:replay", holds, must, found)
         must = "the summary equals the one computed from the records, to the last bit"
         with self.table.guard("summary:exact", must):
             statistics = self.plan.statistics.model_dump()
@@ -868,6 +910,11 @@ class _Checker:
             self.table.add(
                 "plan:lock", holds, must, f"other or none: {wrong}" if wrong else gap or f"{len(found)} digests"
             )
+
+
+@lru_cache(maxsize=16)
+def _equivalences(root: Path) -> Equivalences:
+    return Equivalences.read(root)
 
 
 @lru_cache(maxsize=4096)

@@ -8,8 +8,8 @@ the rows, and on the logarithmic scale its interval reaches as far as the root o
     low  = r1 / r2 / exp(sqrt(log(r1 / l1)**2 + log(u2 / r2)**2))
     high = r1 / r2 * exp(sqrt(log(u1 / r1)**2 + log(r2 / l2)**2))
 
-It is wider than either. Whatever changed between the campaigns beside the rows counts only as far as it does not slow
-baseline and row alike.
+It is wider than either; of simulated boards with seven blocks it covers 96 to 97 %. What differs between the campaigns
+beside the rows cancels only as far as it slows baseline and row alike.
 """
 
 import math

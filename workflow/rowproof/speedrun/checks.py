@@ -145,6 +145,12 @@ def check_timing(setup: Mapping[str, Any], records: Sequence[Record], timing: An
             raise RecordError(f"peak_gflops must be positive, found {timing['peak_gflops']!r}")
         # Whatever follows from the times must be something that a file can hold.
         encode_document(timed(records, timing))
+        campaign, found = setup.get("campaign", FIRST_CAMPAIGN), timing.get("campaign", FIRST_CAMPAIGN)
+        if type(found) is not int or found != campaign:
+            problems.append(f"campaign must be {campaign}, found {found!r}")
+        strangers = sorted(set(timing["scripts_sha256"]) - {TWICE, *setup["policies"].values()})
+        if strangers:
+            problems.append(f"scripts_sha256 must name rows of campaign {campaign} alone, found {strangers}")
         scripts = {arm: cell["candidates"][arm]["script_sha256"] for arm in timing["scripts_sha256"] if arm != TWICE}
         scripts[TWICE] = scripts[cell["twice"]]
         stated = {
@@ -158,12 +164,6 @@ def check_timing(setup: Mapping[str, Any], records: Sequence[Record], timing: An
         problems += [
             f"{name} must be {value}, found {timing[name]}" for name, value in stated.items() if timing[name] != value
         ]
-        campaign, found = setup.get("campaign", FIRST_CAMPAIGN), timing.get("campaign", FIRST_CAMPAIGN)
-        if type(found) is not int or found != campaign:
-            problems.append(f"campaign must be {campaign}, found {found!r}")
-        strangers = sorted(set(timing["scripts_sha256"]) - {TWICE, *setup["policies"].values()})
-        if strangers:
-            problems.append(f"scripts_sha256 must name rows of campaign {campaign} alone, found {strangers}")
         runs, machine = timing["runs"], timing["machine"]
         blocks = [run["pair"] for run in runs]
         if runs[0]["arm"] != cell["baseline"] or blocks[0] != -1 or -1 in blocks[1:] or blocks != sorted(blocks):

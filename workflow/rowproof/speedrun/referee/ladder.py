@@ -21,17 +21,21 @@ _NAME = re.compile(r"[RN](0|[1-9][0-9]*)")
 _BASE = re.compile(r"Base: (\S+)")
 
 
-def _parts(folder: Path, name: str) -> tuple[str, str]:
-    """The name of the base of a rung other than the baseline, and its diff."""
-    where = f"patches/{name}.diff"
-    if _NAME.fullmatch(name) is None:
-        raise ConfigError(f"{name!r} must be a rung of the ladder, with a name such as R1 or N1")
+def _text(folder: Path, where: str, what: str) -> str:
     try:
-        text = (folder / where).read_text(encoding="utf-8")
+        return (folder / where).read_text(encoding="utf-8")
     except FileNotFoundError:
-        raise ConfigError(f"{name} must be a rung of the ladder, found no file {where}") from None
+        raise ConfigError(f"{what}, found no file {where}") from None
     except UnicodeDecodeError:
         raise ConfigError(f"{where}: must be text in UTF-8, found other bytes: restore it") from None
+
+
+def _parts(folder: Path, name: str) -> tuple[str, str]:
+    """The name of the base of a rung other than the baseline, and its diff."""
+    if _NAME.fullmatch(name) is None:
+        raise ConfigError(f"{name!r} must be a rung of the ladder, with a name such as R1 or N1")
+    where = f"patches/{name}.diff"
+    text = _text(folder, where, f"{name} must be a rung of the ladder")
     first, _, diff = text.partition("\n")
     found = _BASE.fullmatch(first)
     if found is None:
@@ -94,7 +98,7 @@ def read_script(folder: Path, name: str) -> str:
     script = ""
     for rung in chain_of(folder, name):
         if rung == BASELINE:
-            script = (folder / SCRIPT_NAME).read_text(encoding="utf-8")
+            script = _text(folder, SCRIPT_NAME, "the ladder must have a script")
             continue
         base, patch = _parts(folder, rung)
         applied = apply_patch(script, patch, SCRIPT_NAME)
