@@ -84,16 +84,6 @@ def product_of(stage, file):
     return lambda wildcards: ancient(row_of(wildcards).product(stage, file))
 
 
-def engine_file(path):
-    """A file that an engine reads, beside the code and not in the working directory of the moment."""
-    return path if Path.cwd() == ROOT else str(ROOT / path)
-
-
-def engine_files(wildcards):
-    """Input function: what the engine of a row reads; checked by hash, so time stamps say nothing."""
-    return ancient([engine_file(path) for path in row_of(wildcards).engine_files])
-
-
 def trainings_of(wildcards):
     """Input function: the document of one training, which names its checkpoints."""
     return ancient(row_of(wildcards).product("train", f"seed{wildcards.seed}.json"))
@@ -190,10 +180,6 @@ def all_boards():
     """The rendered files of all boards and the bundles of all rows."""
     rows = [file for row in LAUNCH.rows for file in row.bundle]
     return rows + [file for board in LAUNCH.boards for file in board_files(board)]
-
-
-# What rule robots fetches.
-ROBOT_FILES = sorted({path for row in LAUNCH.rows for path in row.engine_files})
 
 
 wildcard_constraints:

@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from rowproof import git
 from rowproof.checkpoints import file_name
 from rowproof.closure import HashCache, closure
 from rowproof.errors import GateError, RecordError, RowproofError, StaleInputError
+from rowproof.families import engines
 from rowproof.files import write_atomic
 from rowproof.hashing import sha256_hex
 from rowproof.launches import LAUNCH_VARIABLE, read_launch_file, wait_for
@@ -203,10 +205,21 @@ def job(snakemake: Any, script: str) -> Iterator[Job]:
         recipe, key = _read_recipe(snakemake.input.recipe)
         current = Job(ROOT, *_tree_state(), recipe, key, snakemake.threads)
         current.check_unchanged([script])
+        _fetch_files(recipe)
         if hasattr(snakemake.input, "training"):
             _wait_for_checkpoints(Path(snakemake.input.training))
         yield current
         current.check_unchanged([script])
+
+
+def _fetch_files(recipe: dict[str, Any]) -> None:
+    """Make the files be here that the engine of a stage reads and fetches."""
+    producer = recipe.get("producer")
+    for engine in engines().values():
+        if producer in (engine.simulate_module, engine.training_module, engine.validation_module):
+            if engine.files_module is not None and import_module(engine.files_module).ensure():
+                log.info("fetched %d files that %s reads", len(engine.files), engine.name)
+            return
 
 
 def write_product(path: str, data: bytes, entries: list[dict[str, Any]] | None = None) -> None:

@@ -694,13 +694,15 @@ def _adopt_learned(
     training, selection, checkpoint = ((folder / name).read_bytes() for name in names)
     training_path = workdir / plan.product("train", f"seed{seed}.json")
     selection_path = workdir / plan.product("select", f"seed{seed}.json")
-    if training_path.exists() and training_path.read_bytes() != training:
-        return False
-    if not (selection_path.exists() and selection_path.with_suffix(SUFFIX).exists()):
+    # Also when one of them was lost, say with a job that failed: a training is not run again for its document alone.
+    for path, data in ((training_path, training), (selection_path, selection)):
+        if path.exists() and path.read_bytes() != data:
+            return False
+    if not all(path.exists() for path in (training_path, selection_path, selection_path.with_suffix(SUFFIX))):
         write_atomic(selection_path.with_suffix(SUFFIX), checkpoint)
         take(training_path, training, "train", f"seed{seed}")
         take(selection_path, selection, "select", f"seed{seed}")
-    return selection_path.read_bytes() == selection
+    return True
 
 
 def adopt_costly(

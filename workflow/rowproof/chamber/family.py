@@ -47,6 +47,7 @@ ENGINES = (
         simulate_module="rowproof.chamber.cocarry.engine",
         replays=False,
         files=tuple(f"resources/robots/{name}" for name in ROBOT_FILES),
+        files_module="rowproof.chamber.cocarry.robots",
         runtime_min=60,
     ),
 )
