@@ -3,6 +3,7 @@
 A clone holds no intermediate files and none of the files that are fetched; neither may ask for what was done already.
 """
 
+import os
 import shutil
 from collections import Counter
 from pathlib import Path
@@ -204,3 +205,42 @@ def test_another_training_recipe_is_not_followed_unasked(cloned, tmp_path, monke
     cloned.commit()
     with pytest.raises(RowproofError, match=f"^{LEARNED}: must have .* with --retrain$"):
         reproduced(cloned, tmp_path, monkeypatch, LEARNED)
+
+
+def taken_over(checkout: Checkout) -> dict[str, bytes]:
+    """What of trainings and selections lies under work/."""
+    work = checkout.root / "work/rows" / LEARNED
+    files = (path for stage in ("train", "select") for path in work.glob(f"{stage}-*/*") if path.is_file())
+    return {path.relative_to(work).as_posix(): path.read_bytes() for path in files}
+
+
+def test_a_failed_submission_leaves_what_was_taken_over(cloned, tmp_path):
+    folder = cloned.root / "results" / LEARNED
+    (folder / episode_file(0)).unlink()
+    (folder / "training_seed1.json").unlink()
+    stub = tmp_path / "stub/sbatch"
+    stub.parent.mkdir()
+    stub.write_text("#!/bin/sh\necho no cluster here >&2\nexit 1\n")
+    stub.chmod(0o755)
+    before = stages(cloned, f"results/{LEARNED}")
+    assert before[LEARNED]["train"] == 1
+    kept = taken_over(cloned)
+    assert kept
+    path = f"{stub.parent}:{os.environ['PATH']}"
+    run = cloned.snakemake(f"results/{LEARNED}", "--profile", "profiles/slurm", "--nocolor", env={"PATH": path})
+    assert run.code != 0
+    assert "Job submission failed" in run.output
+    assert taken_over(cloned) == kept
+    assert stages(cloned, f"results/{LEARNED}") == before
+
+
+@pytest.mark.parametrize("lost", ["train-*/seed0.json", "select-*/seed0.json", "select-*/seed0.safetensors"])
+def test_what_was_taken_over_and_lost_is_taken_over_again(cloned, lost):
+    (cloned.root / "results" / LEARNED / episode_file(0)).unlink()
+    before = stages(cloned, f"results/{LEARNED}")
+    kept = taken_over(cloned)
+    (path,) = (cloned.root / "work/rows" / LEARNED).glob(lost)
+    # As snakemake does with the outputs of a job that failed.
+    path.unlink()
+    assert stages(cloned, f"results/{LEARNED}") == before
+    assert taken_over(cloned) == kept
