@@ -25,6 +25,7 @@ from rowproof.hashing import sha256_hex
 from rowproof.launches import LAUNCH_VARIABLE, read_launch_file, wait_for
 from rowproof.layout import encode_timing, job_fields
 from rowproof.records import check_fields, decode, digest, encode_document
+from rowproof.signals import settle_inputs
 
 log = logging.getLogger("rowproof")
 
@@ -166,6 +167,8 @@ def logged(snakemake: Any) -> Iterator[None]:
             handlers.append(logging.FileHandler(snakemake.log[0], mode="w"))
         logging.basicConfig(level=logging.INFO, format="%(message)s", handlers=handlers, force=True)
         yield
+        if snakemake is not None:
+            settle_inputs(snakemake.input, snakemake.output)
     except RowproofError as error:
         log.error("error: %s", error)
         sys.exit(error.exit_code)

@@ -10,9 +10,7 @@ import json
 import os
 import re
 import shutil
-import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -39,6 +37,7 @@ from rowproof.layout import (
     read_timing,
 )
 from rowproof.records import decode, digest, encode_document, encode_lines, split_lines
+from rowproof.signals import settle, signal
 
 if TYPE_CHECKING:
     # Read by whoever computes recipes and not by jobs, which read a launch.
@@ -62,8 +61,6 @@ SCRIPTS = {
 # Distributions whose version can change a number; the others only carry data around.
 NUMERIC = ("mujoco", "numpy", "sapien", "scipy", "torch")
 KEY_DIGITS = 16
-# Time stamp of files whose own one Snakemake cannot compare.
-SETTLED_S = 1.0
 
 
 def read_pins(root: Path) -> dict[str, str]:
@@ -546,42 +543,6 @@ def all_statuses(root: Path, workdir: Path) -> list[RowStatus]:
     ]
 
 
-def _signal(
-    path: Path, key: str, state: str, outputs: Iterable[Path], reasons: Iterable[str], superseded: dict[str, str]
-) -> None:
-    """Tell Snakemake by time stamp and content whether a target is current.
-
-    Current: the time stamp is 0, so no output is ever older, whatever times a clone or a ``touch`` left. Otherwise it
-    is newer than every output, and the content is new as well, because Snakemake ignores a newer time stamp on
-    content that it remembers.
-    """
-    data: dict[str, Any] = {"key": key, "state": state}
-    if state == "current":
-        write_if_changed(path, encode_document(data), durable=False)
-        if path.stat().st_mtime != 0:
-            os.utime(path, (0, 0))
-        return
-    newest = max((output.stat().st_mtime for output in outputs if output.exists()), default=0.0)
-    now = max(time.time(), newest + 1)
-    data |= {"reasons": list(reasons), "superseded": superseded, "at_ns": time.time_ns()}
-    write_atomic(path, encode_document(data), durable=False)
-    os.utime(path, (now, now))
-
-
-def _settle(paths: Iterable[Path]) -> None:
-    """Give files whose time stamp is 0 or in the future one of the past.
-
-    For Snakemake 0 is no time, so no input is newer; and it refuses whatever a job reads from the future, even where
-    it would ignore the time. Archives leave such files, and clocks that are set back.
-    """
-    now_s = time.time()
-    for path in paths:
-        # What is not there, or not ours to change, is for Snakemake to tell.
-        with suppress(OSError):
-            if not 0 < path.lstat().st_mtime <= now_s:
-                os.utime(path, (SETTLED_S, SETTLED_S), follow_symlinks=False)
-
-
 def _files(folder: Path) -> list[Path]:
     """What lies in a folder that may be missing, without its folders."""
     try:
@@ -784,7 +745,7 @@ def prepare(root: Path, workdir: Path, touch: bool = True) -> Launch:
     for setup in setups.values():
         boards.append(_prepare_board(setup, rows, root, workdir, cache, pins, touch))
     if touch:
-        _settle({root / path for plan in rows for path in plan.engine_files})
+        settle({root / path for plan in rows for path in plan.engine_files})
         cache.save()
     return Launch(str(root), tree.commit, tree.dirty, tuple(rows), tuple(boards))
 
@@ -803,7 +764,7 @@ def _prepare_row(
     grid = setup.plan.grid
     folder = workdir / "results" / f"{setup.board.board}/{row}"
     if touch:
-        _settle(_files(folder))
+        settle(_files(folder))
     status = row_status(setup, row, root, workdir, cache, pins, dirty)
     plan = RowPlan(
         board=setup.board.board,
@@ -827,16 +788,16 @@ def _prepare_row(
         for stage, path in recipe_paths.items():
             if not path.exists():
                 write_atomic(path, encode_document(status.recipes[stage]), durable=False)
-        _settle(recipe_paths.values())
+        settle(recipe_paths.values())
         outputs = (workdir / file for file in plan.bundle)
-        signal = workdir / plan.signal_path
-        superseded = _still_superseded(signal, folder, plan.bundle_files, cache) | status.recorded.superseded
-        _signal(signal, plan.keys["bundle"], plan.state, outputs, plan.reasons, superseded)
+        signal_path = workdir / plan.signal_path
+        superseded = _still_superseded(signal_path, folder, plan.bundle_files, cache) | status.recorded.superseded
+        signal(signal_path, plan.keys["bundle"], plan.state, outputs, plan.reasons, superseded)
         if plan.state != "current":
             staged = workdir / plan.product("bundle", "staged")
             _drop_damaged(staged, plan, cache)
             for each in (*(workdir / plan.product(stage, "") for stage in plan.keys), staged):
-                _settle(_files(each))
+                settle(_files(each))
             _adopt(plan, folder, status, workdir)
             _drop_unselectable(plan, workdir)
         elif plan.timings and status.recorded.provenance is not None:
@@ -926,8 +887,8 @@ def _prepare_board(
     if touch:
         write_if_changed(workdir / plan.recipe_path, encode_document(recipe), durable=False)
         outputs = [folder / name for name in files]
-        _settle([workdir / plan.recipe_path, *outputs])
-        _signal(workdir / plan.signal_path, key, plan.state, outputs, [reason] if reason else [], {})
+        settle([workdir / plan.recipe_path, *outputs])
+        signal(workdir / plan.signal_path, key, plan.state, outputs, [reason] if reason else [], {})
     return plan
 
 
