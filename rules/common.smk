@@ -18,6 +18,7 @@ from rowproof import recipes
 from rowproof.determinism import pin_environment
 from rowproof.errors import RowproofError
 from rowproof.launches import LATENCY_VARIABLE, LAUNCH_VARIABLE
+from rowproof.line_ends import require_unconverted
 
 
 def load_launch():
@@ -26,6 +27,8 @@ def load_launch():
     try:
         if stored and not workflow.is_main_process:
             return recipes.read_launch(Path(stored))
+        if workflow.is_main_process:
+            require_unconverted(ROOT)
         launch = recipes.prepare(ROOT, Path.cwd(), touch=workflow.is_main_process)
         if workflow.is_main_process:
             os.environ[LAUNCH_VARIABLE] = str(recipes.write_launch(launch, Path.cwd()))

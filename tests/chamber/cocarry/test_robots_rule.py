@@ -6,8 +6,8 @@ import pytest
 from bundles import commit_all, make_project
 from checkouts import Checkout
 from helpers import ROOT
-from rowproof.chamber.cocarry.robots import LOCK
 from rowproof.chamber.cocarry.robot_files import ROBOT_FILES, ROBOT_FOLDER
+from rowproof.chamber.cocarry.robots import LOCK
 from rowproof.recipes import prepare
 
 # Real runs of snakemake on the whole repository, about 20 s.
