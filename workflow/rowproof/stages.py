@@ -23,7 +23,7 @@ SCRIPTS = {
 # The form of code keys; a later one restates the recipes of older bundles at the commits that made them.
 FORM = 2
 # What is shown beside a recipe and enters no key: how code is called and where it lies.
-SHOWN = ("script", "producer", "programs", "modules", "files", "fetched", "data_sha256")
+SHOWN = ("script", "producer", "programs", "modules", "files", "fetched", "fetched_by", "data_sha256")
 
 
 def bare(recipe: Mapping[str, Any]) -> dict[str, Any]:
