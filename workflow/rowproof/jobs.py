@@ -100,26 +100,35 @@ class Job:
                 version.
         """
         recipe = self.recipe
-        producer = [recipe["producer"]] if "producer" in recipe else []
-        scripts = (recipe["script"], *recipe.get("programs", ()))
-        modules = (*producer, *recipe.get("modules", ()))
-        now = closure(FolderSources(self.root, HashCache(None)), scripts, modules)
-        if now.key != recipe["code"]["key"]:
-            files = recipe["files"]
-            differing = sorted(path for path in {*now.files, *files} if now.files.get(path) != files.get(path))
+        differing = [path for path, raw in recipe["raw"].items() if _raw(self.root / path) != raw]
+        if differing and self._matters(differing):
             raise StaleInputError(
                 f"the code must stay as it was when the build started, found a change in {', '.join(differing)}: "
                 "start snakemake again"
             )
-        for path, digest in recipe.get("data_sha256", {}).items():
-            if sha256_hex((self.root / path).read_bytes()) != digest:
-                raise StaleInputError(f"{path} must stay as it was when the build started: start snakemake again")
         for name, pinned in recipe["pins"].items():
             if installed(name) != pinned:
                 raise StaleInputError(
                     f"{name} must have the pinned version {pinned} (requirements.lock), found {installed(name)}: "
                     "install the lock file again"
                 )
+
+    def _matters(self, differing: list[str]) -> bool:
+        """Whether files whose bytes differ change the key: a comment does not."""
+        recipe = self.recipe
+        if set(differing) & set(recipe["data"]):
+            return True
+        producer = [recipe["producer"]] if "producer" in recipe else []
+        scripts = (recipe["script"], *recipe.get("programs", ()))
+        modules = (*producer, *recipe.get("modules", ()))
+        return closure(FolderSources(self.root, HashCache(None)), scripts, modules).key != recipe["code"]["key"]
+
+
+def _raw(path: Path) -> str | None:
+    try:
+        return sha256_hex(path.read_bytes())
+    except OSError:
+        return None
 
 
 def installed(name: str) -> str:

@@ -135,6 +135,10 @@ class CodeTree:
         """A commit in the repository of ``root``."""
         return cls(CommitSources(root, commit), pins, lambda path: git.file_at(root, commit, path), observers)
 
+    def raw(self, paths: Iterable[str]) -> dict[str, str]:
+        """SHA-256 of these files as they are, by path."""
+        return {path: sha256_hex(self.read(path) or b"") for path in sorted(set(paths))}
+
     def has_module(self, name: str) -> bool:
         """Whether there is such a module."""
         base = f"workflow/{name.replace('.', '/')}"
@@ -233,7 +237,8 @@ def make_recipe(
     """
     by_name = tuple(setup.engine.modules(stage, own["setup"])) if "setup" in own else ()
     data_files = tuple(setup.engine.data_files(stage, own["setup"])) if "setup" in own else ()
-    by_name = tuple(name for name in by_name if script is None or tree.has_module(name))
+    at_commit = script is not None
+    by_name = tuple(name for name in by_name if not at_commit or tree.has_module(name))
     script = script or SCRIPTS[stage]
     scripts = (script, *own.get("programs", ()))
     modules = (*([own["producer"]] if "producer" in own else []), *by_name)
@@ -254,7 +259,7 @@ def make_recipe(
         "pins": pins_of(code, tree.pins),
         "upstream": dict(upstream),
         "files": code.files,
-        **({"data_sha256": {path: sha256_hex(found) for path, found in data.items()}} if data else {}),
+        **({} if at_commit else {"raw": tree.raw((*code.files, *data))}),
         **(_fetched(setup.engine) if stage in ("train", "select", "simulate") else {}),
     }
 
@@ -1197,6 +1202,7 @@ def _prepare_board(
         "admission": setup.plan.admission.model_dump() if setup.plan.admission else None,
         "published": cache.sha256(facts) if facts.is_file() else None,
         "files": code.files,
+        "raw": tree.raw(code.files),
     }
     key = stage_key(recipe)
     files = BOARD_FILES + (ADMISSION_FILES if setup.plan.admission else ())
