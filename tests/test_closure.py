@@ -201,6 +201,15 @@ def test_a_module_that_is_loaded_by_a_constant_name_is_reached():
     assert found(foreign).packages["torch"] == "workflow/rowproof/top.py:2"
 
 
+def test_a_module_that_is_an_attribute_of_its_package_is_reached():
+    use = {"top.py": "import rowproof\nx = rowproof.side.thing\n"}
+    assert "workflow/rowproof/side.py" in found(use).files
+    assert key({**use, "side.py": "thing = 2\n"}) != key(use)
+    assert "workflow/rowproof/watched.py" not in found({"top.py": "import rowproof\nx = rowproof.jobs.watched\n"}).files
+    through = {"top.py": "from rowproof import deep\nx = deep.inner.leaf.thing\n"}
+    assert "workflow/rowproof/side.py" in found(through).files
+
+
 def test_the_order_of_roots_counts():
     names = ["rowproof.named", "rowproof.unused"]
     other = {"named.py": "x = 1\n", "unused.py": "x = 2\n"}
