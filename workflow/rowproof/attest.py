@@ -195,11 +195,27 @@ def _comparison(setup: "BoardSetup", found: Difference, results: Path) -> _Compa
     return _Comparison(found, draw, "episodes", of, drawn, ({**task, "units": units},))
 
 
+def clean_commit(root: Path) -> str:
+    """The commit of a checkout that is not modified.
+
+    Raises:
+        RowproofError: it is.
+    """
+    state = git.tree_state(root)
+    if state.dirty:
+        raise RowproofError(
+            f"an attestation speaks of commits: the checkout must be clean, found {', '.join(state.changed)} modified: "
+            "commit first"
+        )
+    return state.commit
+
+
 def attest(
     setup: "BoardSetup",
     project: Project,
     rows: Sequence[str],
     stages: Sequence[str],
+    commit: str,
     cores: int,
     write: Callable[[str], Any],
 ) -> tuple[list[Path], bool]:
@@ -207,18 +223,21 @@ def attest(
 
     Stages that differ are said and left out: their rows are stale.
 
+    Args:
+        setup: the board.
+        project: what its statuses rest on.
+        rows: of the board.
+        stages: some of :data:`ATTESTED`.
+        commit: that of the checkout (:func:`clean_commit`).
+        cores: processes at once.
+        write: takes a line for each comparison.
+
     Returns:
         The files written, and whether everything that was compared is equal.
 
     Raises:
-        RowproofError: the checkout is modified, or a commit cannot be run.
+        RowproofError: a commit cannot be run.
     """
-    state = git.tree_state(project.root)
-    if state.dirty:
-        raise RowproofError(
-            f"an attestation speaks of commits: the checkout must be clean, found {', '.join(state.changed)} modified: "
-            "commit first"
-        )
     # What a clock showed rests on attested records.
     wanted = [f for f in differences(setup, project) if f.row in rows and f.stage in stages]
     bridged = project.equivalences
@@ -230,7 +249,7 @@ def attest(
     made: dict[str, dict[str, Any]] = {}
     with tempfile.TemporaryDirectory(prefix="rowproof-attest-") as temporary:
         trees = Trees(project.root, Path(temporary) / "trees", setup.engine.files)
-        for commit in {state.commit, *(found.commit for found in wanted)}:
+        for commit in {commit, *(found.commit for found in wanted)}:
             trees.at(commit)
         plain = [found for found in wanted if found.stage != "time"]
         comparisons = [_comparison(setup, found, project.results) for found in plain]
@@ -242,7 +261,7 @@ def attest(
                 return run_units(trees.at(commit), _as_of(c.tasks[number], c, commit), folder)
 
             new = {
-                (index, number): pool.submit(run, index, number, state.commit)
+                (index, number): pool.submit(run, index, number, commit)
                 for index, c in enumerate(comparisons)
                 for number in range(len(c.tasks))
             }
@@ -261,12 +280,12 @@ def attest(
             }
             for index, c in enumerate(comparisons):
                 sides = [b"".join(each[index, n].result() for n in range(len(c.tasks))) for each in (old, new)]
-                _judge(setup, c, sides[0], sides[1], state.commit, made, write)
+                _judge(setup, c, sides[0], sides[1], commit, made, write)
     for found in wanted:
         if found.stage == "time":
-            _judge_timing(setup, found, state.commit, made, project, write)
+            _judge_timing(setup, found, commit, made, project, write)
     whole = sum(len(rows) for rows in made.values()) == len(wanted)
-    return _write(setup, made, started, state.commit, project.root), whole
+    return _write(setup, made, started, commit, project.root), whole
 
 
 def _recorded_or(

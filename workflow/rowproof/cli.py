@@ -104,7 +104,7 @@ def _lock(args: argparse.Namespace) -> int:
 
 
 def _attest(args: argparse.Namespace) -> int:
-    from rowproof.attest import ATTESTED, attest
+    from rowproof.attest import ATTESTED, attest, clean_commit
     from rowproof.boards import load_config
     from rowproof.recipes import Project
 
@@ -114,11 +114,12 @@ def _attest(args: argparse.Namespace) -> int:
     names = row_names(args.rows, known) if args.rows else known
     project = Project.read(root, root / "results", root / "work")
     stages = args.stage or list(ATTESTED)
+    commit = clean_commit(root)
     complete, paths = True, []
     for board, setup in setups.items():
         rows = [name.removeprefix(f"{board}/") for name in names if name.rpartition("/")[0] == board]
         if rows:
-            written, whole = attest(setup, project, rows, stages, args.cores, print)
+            written, whole = attest(setup, project, rows, stages, commit, args.cores, print)
             paths += written
             complete = complete and whole
     for path in paths:
