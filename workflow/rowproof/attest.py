@@ -249,8 +249,8 @@ def attest(
     made: dict[str, dict[str, Any]] = {}
     with tempfile.TemporaryDirectory(prefix="rowproof-attest-") as temporary:
         trees = Trees(project.root, Path(temporary) / "trees", setup.engine.files)
-        for commit in {commit, *(found.commit for found in wanted)}:
-            trees.at(commit)
+        for each in sorted({commit, *(found.commit for found in wanted)}):
+            trees.at(each)
         plain = [found for found in wanted if found.stage != "time"]
         comparisons = [_comparison(setup, found, project.results) for found in plain]
         with ThreadPoolExecutor(cores) as pool:
