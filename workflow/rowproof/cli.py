@@ -68,7 +68,12 @@ def _verify(args: argparse.Namespace) -> int:
         for table in tables:
             table.render(print, verbose=not args.quiet)
     undecided = args.strict and any(check.verdict == "unknown" for table in tables for check in table.checks)
-    return 0 if all(table.passed for table in tables) and not undecided else 1
+    if any(table.verdict == "fail" for table in tables):
+        return 1
+    if any(table.crashed for table in tables):
+        # Neither good nor refuted: something is wrong with the checker or with where it runs.
+        return 2
+    return 1 if undecided else 0
 
 
 def _why(args: argparse.Namespace) -> int:
