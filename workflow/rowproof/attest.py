@@ -2,7 +2,9 @@
 
 Which units are compared follows from both codes, so nobody can choose them. Exact engines: all episodes. Others: as
 many as :data:`DRAWN` episodes of each row. Trainings: the first update of every seed, and one whole training of a drawn
-seed. Selections: the checkpoints that the bundle holds. Times cannot be made again: the programs that were timed must
+seed. Selections: the checkpoints that the bundle holds. Where a unit takes minutes (whole trainings, runs of a board of
+the tier ``statistical``) the records of the bundle stand for the old code if the new code makes the same bytes. Times
+cannot be made again: the programs that were timed must
 be untouched, and the records that say what they computed attested.
 """
 
@@ -31,7 +33,7 @@ from rowproof.jobs import installed
 from rowproof.layout import document_digest, learned_files
 from rowproof.provenance import TIME_FORMAT
 from rowproof.recipes import Project, Recorded, board_statuses, record_recipes, stages_of, timing_recipe
-from rowproof.records import decode, digest, encode_document, encode_line
+from rowproof.records import decode, digest, encode_document, encode_line, split_lines
 from rowproof.stages import stage_key
 
 if TYPE_CHECKING:
@@ -271,16 +273,19 @@ def attest(
                     new[index, number],
                     c,
                     number,
-                    project.results,
-                    board,
+                    project.results / board / c.difference.row,
+                    setup,
                     partial(run, index, number, c.difference.commit),
                 )
                 for index, c in enumerate(comparisons)
                 for number in range(len(c.tasks))
             }
             for index, c in enumerate(comparisons):
-                sides = [b"".join(each[index, n].result() for n in range(len(c.tasks))) for each in (old, new)]
-                _judge(setup, c, sides[0], sides[1], commit, made, write)
+                tasks = range(len(c.tasks))
+                made_old = [old[index, number].result() for number in tasks]
+                made_new = b"".join(new[index, number].result() for number in tasks)
+                by = sorted({how for _, how in made_old})
+                _judge(setup, c, b"".join(data for data, _ in made_old), made_new, by, commit, made, write)
     for found in wanted:
         if found.stage == "time":
             _judge_timing(setup, found, commit, made, project, write)
@@ -289,21 +294,32 @@ def attest(
 
 
 def _recorded_or(
-    new: Future[bytes], c: _Comparison, number: int, results: Path, board: str, run: Callable[[], bytes]
-) -> bytes:
-    """What the old code made of a task: of a whole training what the bundle records, if the new code made the same.
+    new: Future[bytes], c: _Comparison, number: int, folder: Path, setup: "BoardSetup", run: Callable[[], bytes]
+) -> tuple[bytes, str]:
+    """What the old code made of a task, and how that is known.
 
-    Then nothing is gained by another run of the old code; where they differ, it shows whether the host is the cause.
+    Whole trainings take minutes. If the new code made what the bundle in ``folder`` records, another run of the old
+    code adds nothing; where they differ, it shows whether the host is the cause.
     """
-    whole = c.tasks[number]["whole"]
-    if whole:
-        recorded = b""
-        for seed in whole:
-            data = (results / board / c.difference.row / learned_files(seed)[0]).read_bytes()
-            recorded += encode_line(decode(data, "training")).encode() + b"\n"
-        if new.result() == recorded:
-            return recorded
-    return run()
+    recorded = _recorded(c.difference.stage, c.tasks[number], folder, setup)
+    if recorded is not None and new.result() == recorded:
+        return recorded, "recorded"
+    return run(), "run"
+
+
+def _recorded(stage: str, task: Mapping[str, Any], folder: Path, setup: "BoardSetup") -> bytes | None:
+    """The canonical lines of a task that trains for minutes, as a bundle records them; None for other tasks."""
+    if stage == "simulate" and setup.board.tier == "statistical":
+        lines = [
+            line + b"\n"
+            for seed in setup.plan.grid.seeds
+            for _, line in split_lines((folder / episode_file(seed)).read_bytes(), episode_file(seed))
+        ]
+        return b"".join(lines[index] for index in task["units"])
+    if stage == "train" and task["whole"]:
+        documents = (decode((folder / learned_files(seed)[0]).read_bytes(), "training") for seed in task["whole"])
+        return "".join(f"{encode_line(each)}\n" for each in documents).encode()
+    return None
 
 
 def _as_of(task: Mapping[str, Any], c: _Comparison, commit: str) -> dict[str, Any]:
@@ -317,6 +333,7 @@ def _judge(
     c: _Comparison,
     old: bytes,
     new: bytes,
+    by: list[str],
     commit: str,
     made: dict[str, dict[str, Any]],
     write: Callable[[str], Any],
@@ -332,7 +349,7 @@ def _judge(
         "before": _side(found.before, found.commit),
         "after": _side(found.after, commit),
         "draw": c.draw,
-        "units": {"what": c.what, "of": c.of or lines, "drawn": c.drawn, "compared_sha256": sha256_hex(old)},
+        "units": {"what": c.what, "of": c.of or lines, "drawn": c.drawn, "old": by, "compared_sha256": sha256_hex(old)},
     }
     made.setdefault(found.stage, {})[found.row] = entry
     write(f"equal   {name} {found.stage}: {lines} {c.what} compared")
@@ -370,7 +387,13 @@ def _judge_timing(
         "before": _side(found.before, found.commit),
         "after": _side(found.after, commit),
         "draw": draw_of("time", name, found.before["code"], found.after["code"]),
-        "units": {"what": "programs", "of": len(new), "drawn": None, "compared_sha256": digest(new)},
+        "units": {
+            "what": "programs",
+            "of": len(new),
+            "drawn": None,
+            "old": ["recorded"],
+            "compared_sha256": digest(new),
+        },
     }
     made.setdefault("time", {})[found.row] = entry
     write(f"equal   {name} time: {len(new)} programs untouched, records attested")
