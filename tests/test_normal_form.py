@@ -449,6 +449,20 @@ def test_code_that_asks_for_the_place_of_others_is_known(look):
     assert analyse(f"y = {look}".encode(), "x.py").sees == ["places"]
 
 
+@pytest.mark.parametrize(
+    ("expression", "sees"),
+    [
+        ("import_module(name).__path__", []),
+        ("import_module(f'{__package__}.x').__path__", ["places"]),
+        # This import is shown without its name.
+        ("import_module('rowproof.x').__path__", ["places"]),
+        ("load(name).__path__", ["places"]),
+    ],
+)
+def test_the_place_of_a_module_whose_name_the_code_states_is_known_by_that_name(expression, sees):
+    assert analyse(f"from importlib import import_module\ny = {expression}".encode(), "x.py").sees == sees
+
+
 def test_the_name_of_an_imported_module_is_a_place():
     assert analyse(b"from rowproof import x\ny = x.__name__", "x.py").sees == ["places"]
 
