@@ -76,7 +76,8 @@ def test_a_closure_follows_every_path_and_stops_at_observers():
         ("deep/inner/leaf.py", True),
         ("deep/inner/__init__.py", True),
         ("deep/__init__.py", True),
-        ("__init__.py", True),
+        # It loads modules and hands them nothing.
+        ("__init__.py", False),
         ("jobs.py", False),
         ("watched.py", False),
         ("unused.py", False),
@@ -85,6 +86,11 @@ def test_a_closure_follows_every_path_and_stops_at_observers():
 def test_only_reached_code_changes_the_key(file, counts):
     before, after = found(), found({file: TREE[f"workflow/rowproof/{file}"] + "\nnew = 2\n"})
     assert (after.key != before.key) == (after.files != before.files) == counts
+
+
+def test_the_package_itself_offers_no_names():
+    with pytest.raises(RowproofError, match="from rowproof import CONSTANT: must be a module"):
+        found({"__init__.py": "CONSTANT = 1\n", "side.py": "from rowproof import CONSTANT\n\nthing = CONSTANT\n"})
 
 
 def moved(old, new, texts):

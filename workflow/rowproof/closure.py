@@ -31,6 +31,8 @@ OBSERVERS = frozenset(
 )
 
 
+_LOADER = f"{CODE}{PACKAGE}/__init__.py"
+
 # What is computed from a file depends on these modules and on Python's parser; another maker's entries are dropped.
 _MADE_BY = b"".join(Path(__file__).with_name(name).read_bytes() for name in ("closure.py", "normal_form.py"))
 _MAKER = f"{sys.implementation.cache_tag}-{sha256_hex(_MADE_BY)[:16]}"
@@ -49,10 +51,6 @@ class HashCache:
         self._path = path
         self._new: dict[str, list] = {}
         self._old: dict[str, list] = {}
-        # Rows of a board share their code; looked up once per cache, that is once per launch.
-        self.closures: dict[tuple, Closure] = {}
-        # Likewise what a clock is to show of all rows of a board.
-        self.timings: dict[tuple, dict] = {}
         self._unsettled: set[str] = set()
         if path is not None:
             try:
@@ -209,7 +207,8 @@ class _Walk:
 
     def analysis(self, path: str) -> Analysis | None:
         if path not in self._known:
-            self._known[path] = self._sources.analysis(path)
+            # The package's own file decides how modules are loaded, and hands them nothing.
+            self._known[path] = analyse(b"", path) if path == _LOADER else self._sources.analysis(path)
         return self._known[path]
 
     def _path(self, module: str) -> str | None:
@@ -260,6 +259,8 @@ class _Walk:
             inside = [self._path(f"{module}.{each}") for each in within.exports] if path.endswith("__init__.py") else []
             return _Target(before, (path, *(each for each in inside if each is not None)), "star")
         below = self._path(submodule) if path.endswith("/__init__.py") else None
+        if below is None and path == _LOADER:
+            raise RowproofError(f"from {PACKAGE} import {name}: must be a module, found none: the package has no names")
         if below is None:
             return _Target(before, (path,), f"name {name}")
         named = name in within.exports and within.names.get(name) != submodule
