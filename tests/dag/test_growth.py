@@ -9,6 +9,8 @@ import pytest
 from checkouts import environment
 from helpers import ROOT
 
+FAMILY = "workflow/rowproof/chamber/family.py"
+
 LOOK = """
 import json, sys
 from pathlib import Path
@@ -55,18 +57,37 @@ def player() -> Player:
     return Scripted()
 '''
 
-RUNG = """Base: R8
---- a/train_gpt.py
-+++ b/train_gpt.py
-@@ -19,7 +19,7 @@
-     \"\"\"All constants of a run.\"\"\"
- 
-     # Optimisation.
--    num_iterations = 130
-+    num_iterations = 128
-     batch_size = 8
-     learning_rate = 0.02
-     warmup_steps = 10
+# Writes the patch of a further rung, and prints the digest of its script.
+RUNG = """
+from pathlib import Path
+from rowproof.hashing import sha256_hex
+from rowproof.speedrun.patching import canonical_diff
+from rowproof.speedrun.referee.ladder import SCRIPT_NAME, read_script
+from rowproof.speedrun.steps import with_steps, write_patch
+folder = Path("resources/speedrun")
+base = read_script(folder, "R8")
+write_patch(folder, "R9", "R8", canonical_diff(base, with_steps(base, 128), SCRIPT_NAME))
+print(sha256_hex(read_script(folder, "R9").encode()))
+"""
+
+FINGERPRINT = """
+from pathlib import Path
+from rowproof.gptnt.player_config import load_player
+print(load_player(Path("."), "scripted-hasty").fingerprint)
+"""
+
+MEMBER = """
+  - name: scripted_hasty
+    class: gptnt_player
+    split: public
+    role: hasty
+    seed: 0
+    params: {player: scripted-hasty}
+"""
+
+CANDIDATE = """    r9:
+      script_sha256: {digest}
+      expected: {{outcome: ok, tokens: down, time: down}}
 """
 
 
@@ -108,92 +129,46 @@ def clone(tmp_path):
     return Clone(tmp_path)
 
 
+def list_row(clone, board, after, row, policy, **planned):
+    """Add a row to plan and board, behind the row ``after``."""
+    plan, path = f"config/plans/{board}.yaml", f"config/boards/{board}.yaml"
+    (line,) = [each for each in (clone.root / plan).read_text().splitlines() if each.startswith(f"  {after}: {{")]
+    entry = ", ".join(f"{key}: {value}" for key, value in {"policy": policy, **planned}.items())
+    clone.replace(plan, f"{line}\n", f"{line}\n  {row}: {{{entry}}}\n")
+    clone.replace(path, f"\n  {after}:\n", f"\n  {row}:\n    policy: {policy}\n  {after}:\n")
+    return f"{board}/{row}"
+
+
 def cocarry(clone):
     clone.write("workflow/rowproof/chamber/cocarry/egos/own_ego.py", EGO)
-    clone.replace(
-        "workflow/rowproof/chamber/family.py",
-        '"cocarry_blind_impedance", *COCARRY',
-        '"cocarry_blind_impedance", "own_ego", *COCARRY',
-    )
-    clone.replace(
-        "config/plans/cocarry-v1.yaml",
-        "  b-stat: {policy: static}\n",
-        "  b-stat: {policy: static}\n  own: {policy: own_ego}\n",
-    )
-    clone.replace("config/boards/cocarry-v1.yaml", "  b-stat:\n", "  own:\n    policy: own_ego\n  b-stat:\n")
-    return "cocarry-v1/own"
+    clone.replace(FAMILY, '"cocarry_blind_impedance", *COCARRY', '"cocarry_blind_impedance", "own_ego", *COCARRY')
+    return list_row(clone, "cocarry-v1", "b-stat", "own", "own_ego")
 
 
 def handover(clone):
     clone.write("workflow/rowproof/chamber/handover_egos/own_ego.py", PLACER)
-    clone.replace(
-        "workflow/rowproof/chamber/family.py",
-        '"random", "static", *HANDOVER',
-        '"random", "static", "own_ego", *HANDOVER',
-    )
-    clone.replace(
-        "config/plans/handover-v1.yaml",
-        "  b-stat: {policy: static}\n",
-        "  b-stat: {policy: static}\n  own: {policy: own_ego}\n",
-    )
-    clone.replace("config/boards/handover-v1.yaml", "  b-stat:\n", "  own:\n    policy: own_ego\n  b-stat:\n")
-    return "handover-v1/own"
+    clone.replace(FAMILY, '"random", "static", *HANDOVER', '"random", "static", "own_ego", *HANDOVER')
+    return list_row(clone, "handover-v1", "b-stat", "own", "own_ego")
 
 
 def gptnt(clone):
-    board = "gptnt-single-self-async"
+    board, members = "gptnt-single-self-async", "config/partners/gptnt-experts-v1.yaml"
     clone.write("workflow/rowproof/gptnt/players/scripts/scripted_hasty.py", SCRIPT)
     player = (clone.root / "config/players/scripted.yaml").read_text()
-    clone.write(
-        "config/players/scripted-hasty.yaml",
-        player.replace("name: scripted", "name: scripted-hasty").replace("script: scripted", "script: scripted-hasty"),
-    )
-    members = (clone.root / "config/partners/gptnt-experts-v1.yaml").read_text()
-    clone.write(
-        "config/partners/gptnt-experts-v1.yaml",
-        members.rstrip()
-        + "\n  - name: scripted_hasty\n    class: gptnt_player\n    split: public\n    role: hasty\n    seed: 0\n    params: {player: scripted-hasty}\n",
-    )
-    code = "from pathlib import Path; from rowproof.gptnt.player_config import load_player; print(load_player(Path('.'), 'scripted-hasty').fingerprint)"
-    fingerprint = clone.run(sys.executable, "-c", code).strip()
+    own = player.replace("name: scripted", "name: scripted-hasty").replace("script: scripted", "script: scripted-hasty")
+    clone.write("config/players/scripted-hasty.yaml", own)
+    clone.write(members, (clone.root / members).read_text().rstrip() + MEMBER)
+    fingerprint = clone.run(sys.executable, "-c", FINGERPRINT).strip()
     clone.replace(f"config/plans/{board}.yaml", "  latency_ms:", f"    scripted-hasty: {fingerprint}\n  latency_ms:")
-    clone.replace(
-        f"config/plans/{board}.yaml",
-        "  scripted: {policy: scripted, partners: [scripted]}\n",
-        "  scripted: {policy: scripted, partners: [scripted]}\n  scripted-hasty: {policy: scripted-hasty, partners: [scripted_hasty]}\n",
-    )
-    clone.replace(
-        f"config/boards/{board}.yaml",
-        "  scripted-careless:\n",
-        "  scripted-hasty:\n    policy: scripted-hasty\n  scripted-careless:\n",
-    )
-    return f"{board}/scripted-hasty"
+    return list_row(clone, board, "scripted", "scripted-hasty", "scripted-hasty", partners="[scripted_hasty]")
 
 
 def speedrun(clone):
     board = "nanogpt-speedrun-cpu-v1"
-    clone.write("resources/speedrun/patches/R9.diff", RUNG)
+    digest = clone.run(sys.executable, "-c", RUNG).strip()
     clone.replace("workflow/rowproof/speedrun/family.py", '"r7", "r8")', '"r7", "r8", "r9")')
-    code = (
-        "from pathlib import Path; from rowproof.hashing import sha256_hex\n"
-        "from rowproof.speedrun.referee.ladder import read_script\n"
-        "print(sha256_hex(read_script(Path('resources/speedrun'), 'R9').encode()))"
-    )
-    digest = clone.run(sys.executable, "-c", code).strip()
-    clone.replace(
-        f"config/plans/{board}.yaml",
-        "    n1:\n",
-        f"    r9:\n      script_sha256: {digest}\n      expected: {{outcome: ok, tokens: down, time: down}}\n    n1:\n",
-    )
-    clone.replace(
-        f"config/plans/{board}.yaml",
-        "  r8-batch-schedule: {policy: r8}\n",
-        "  r8-batch-schedule: {policy: r8}\n  r9-fewer-steps: {policy: r9, campaign: 2}\n",
-    )
-    clone.replace(
-        f"config/boards/{board}.yaml", "  n1-squared-relu:\n", "  r9-fewer-steps:\n    policy: r9\n  n1-squared-relu:\n"
-    )
-    return f"{board}/r9-fewer-steps"
+    clone.replace(f"config/plans/{board}.yaml", "    n1:\n", CANDIDATE.format(digest=digest) + "    n1:\n")
+    return list_row(clone, board, "r8-batch-schedule", "r9-fewer-steps", "r9", campaign=2)
 
 
 @pytest.mark.parametrize("grow", [cocarry, handover, gptnt, speedrun], ids=lambda grow: grow.__name__)
@@ -279,7 +254,7 @@ def test_tidying_makes_no_row_stale(clone, edit):
 
 
 def test_moving_a_module_makes_no_row_stale(clone):
-    """``chamber/progress.py`` watches; the task of the handover is moved with all that import it."""
+    """The task of the handover is moved, with all that import it."""
     old, new = "rowproof.chamber.handover_task", "rowproof.chamber.placing"
     package = clone.root / "workflow" / "rowproof" / "chamber"
     os.rename(package / "handover_task.py", package / "placing.py")
