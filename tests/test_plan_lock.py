@@ -4,7 +4,6 @@ import json
 import shutil
 
 import pytest
-import yaml
 from bundles import commit_all
 from helpers import ROOT
 from rowproof import recipes
@@ -96,11 +95,15 @@ def test_a_changed_capability_of_a_player_is_refused(project):
 
 
 def test_a_changed_suite_is_refused(project):
-    path = project / "config/suites/single-self-async.yaml"
-    suite = yaml.safe_load(path.read_text())
-    suite["name"] = "another"
-    path.write_text(yaml.safe_dump(suite, sort_keys=False))
-    with pytest.raises(ConfigError, match="single-self-async"):
+    """Suites come from where they are frozen; a live one may move on."""
+    suite = project / "config/suites/single-self-async.yaml"
+    suite.write_text(suite.read_text().replace("revision: 1", "revision: 2"))
+    check_lock(load_board(project, GPTNT))
+    frozen = project / "config/suites/suites.lock"
+    text = frozen.read_text()
+    frozen.write_text(text.replace("timeLimit = 300", "timeLimit = 301"))
+    assert frozen.read_text() != text
+    with pytest.raises(ConfigError, match="suite|missions"):
         check_lock(load_board(project, GPTNT))
 
 
@@ -158,7 +161,7 @@ def test_a_malformed_lock_is_refused_by_name_and_left(project, data):
     (project / LOCK).write_bytes(data)
     assert refusal(project).startswith(LOCK)
     with pytest.raises(RecordError, match="here"):
-        read_lock(data, "here")
+        read_lock(data, "here", HANDOVER)
     with pytest.raises(ConfigError):
         write_lock(load_board(project, HANDOVER))
     assert (project / LOCK).read_bytes() == data

@@ -897,6 +897,7 @@ class _Checker:
             if self.root is None:
                 raise HistoryGap("no project at hand")
             path = lock_path(document["plan"]["path"])
+            plan = path.removeprefix("config/plans/").removesuffix(".lock.json")
             today = self.root / path
             locks = {"today": today.read_bytes() if today.is_file() else None}
             if gap is None:
@@ -904,7 +905,7 @@ class _Checker:
                 locks |= {commit: _file_at(self.root, commit, path) for commit in sorted(head)}
             wrong = []
             for where, data in locks.items():
-                digests = {} if data is None else read_lock(data, path)
+                digests = {} if data is None else read_lock(data, path, plan)
                 wrong += [f"{name} {where[:12]}" for name, value in found.items() if digests.get(name) != value]
             holds = False if wrong else None if gap else True
             self.table.add(
