@@ -171,7 +171,7 @@ def test_files_elsewhere_pass(project, tmp_path):
 def test_a_folder_is_no_file(project):
     with Audit(project, RECIPE):
         os.close(os.open(project / "resources", os.O_RDONLY))
-        os.listdir(project / "resources")
+        list((project / "resources").iterdir())
 
 
 def test_a_stage_that_fails_says_why_and_nothing_else(project):

@@ -103,7 +103,7 @@ def test_a_changed_suite_is_refused(project):
     text = frozen.read_text()
     frozen.write_text(text.replace("timeLimit = 300", "timeLimit = 301"))
     assert frozen.read_text() != text
-    with pytest.raises(ConfigError, match="suite|missions"):
+    with pytest.raises(ConfigError, match=r"suite|missions"):
         check_lock(load_board(project, GPTNT))
 
 
