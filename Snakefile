@@ -5,7 +5,6 @@ min_version("9.27")
 
 include: "rules/common.smk"
 include: "rules/specs.smk"
-include: "rules/robots.smk"
 include: "rules/train.smk"
 include: "rules/simulate.smk"
 include: "rules/time.smk"

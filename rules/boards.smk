@@ -9,8 +9,9 @@ for _board in (board for board in LAUNCH.boards if is_called_for(board.board)):
             recipe=ancient(_board.recipe_path),
             bundles=later(bundles_of, _board),
         output:
+            # Not removed before the job, and put back as it was when the job fails.
             report(
-                board_files(_board),
+                update(board_files(_board)),
                 category="Boards",
                 subcategory=_board.board,
                 caption="../workflow/report/leaderboard.rst",

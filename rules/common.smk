@@ -18,6 +18,7 @@ from rowproof import recipes
 from rowproof.determinism import pin_environment
 from rowproof.errors import RowproofError
 from rowproof.launches import LATENCY_VARIABLE, LAUNCH_VARIABLE
+from rowproof.line_ends import require_unconverted
 
 
 def load_launch():
@@ -26,6 +27,8 @@ def load_launch():
     try:
         if stored and not workflow.is_main_process:
             return recipes.read_launch(Path(stored))
+        if workflow.is_main_process:
+            require_unconverted(ROOT)
         launch = recipes.prepare(ROOT, Path.cwd(), touch=workflow.is_main_process)
         if workflow.is_main_process:
             os.environ[LAUNCH_VARIABLE] = str(recipes.write_launch(launch, Path.cwd()))
@@ -82,16 +85,6 @@ def recipe_of(stage):
 def product_of(stage, file):
     """Input function: a product of an earlier stage; likewise named by its recipe's digest."""
     return lambda wildcards: ancient(row_of(wildcards).product(stage, file))
-
-
-def engine_file(path):
-    """A file that an engine reads, beside the code and not in the working directory of the moment."""
-    return path if Path.cwd() == ROOT else str(ROOT / path)
-
-
-def engine_files(wildcards):
-    """Input function: what the engine of a row reads; checked by hash, so time stamps say nothing."""
-    return ancient([engine_file(path) for path in row_of(wildcards).engine_files])
 
 
 def trainings_of(wildcards):
@@ -197,10 +190,6 @@ def all_boards():
     """The rendered files of all boards and the bundles of all rows."""
     rows = [file for row in LAUNCH.rows for file in row.bundle]
     return rows + [file for board in LAUNCH.boards for file in board_files(board)]
-
-
-# What rule robots fetches.
-ROBOT_FILES = sorted({path for row in LAUNCH.rows for path in row.engine_files})
 
 
 wildcard_constraints:

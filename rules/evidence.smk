@@ -64,7 +64,8 @@ for _row in (row for row in LAUNCH.rows if is_called_for(row.name)):
             recipe=ancient(_row.recipe_path("bundle")),
             staged=ancient(_row.staged),
         output:
-            _row.bundle,
+            # Not removed before the job, and put back as it was when the job fails.
+            update(_row.bundle),
         log:
             f"logs/publish/{_row.name}.log",
         localrule: True

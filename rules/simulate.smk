@@ -6,7 +6,6 @@ rule simulate:
         specs=product_of("specs", "specs.jsonl"),
         selections=selections_of,
         checkpoints=checkpoints_of,
-        files=engine_files,
     output:
         records="work/rows/{board}/{row}/simulate-{key}/{shard}.jsonl",
     log:

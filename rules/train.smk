@@ -4,7 +4,6 @@
 rule train:
     input:
         recipe=recipe_of("train"),
-        files=engine_files,
     output:
         document="work/rows/{board}/{row}/train-{key}/seed{seed}.json",
     log:
@@ -30,7 +29,6 @@ rule select_checkpoint:
     input:
         recipe=recipe_of("select"),
         training=trainings_of,
-        files=engine_files,
     output:
         evidence="work/rows/{board}/{row}/select-{key}/seed{seed}.json",
         checkpoint="work/rows/{board}/{row}/select-{key}/seed{seed}.safetensors",

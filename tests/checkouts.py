@@ -16,8 +16,9 @@ from pathlib import Path
 
 import yaml
 from helpers import ROOT
-from rowproof.layout import PROVENANCE
-from rowproof.recipes import LEARNED_BOARD_FILES
+from rowproof.layout import PROVENANCE, SUMS, UNLISTED, render_sums
+from rowproof.recipes import LEARNED_BOARD_FILES, all_statuses
+from rowproof.records import encode_document
 
 BOARDS = {
     "handover-v1": ("ref-script", "b-rnd", "b-stat"),
@@ -216,12 +217,8 @@ class Checkout:
         return "".join(path.read_text() for path in sorted((self.root / "logs" / rule).rglob("*.log")))
 
 
-def copy_working_tree(target: Path, home: Path) -> Checkout:
-    """A clone of this repository (with its history) plus one commit of what the working tree holds now.
-
-    A second commit leaves no boards and rows but ``BOARDS``: the others take minutes, need torch or files from the
-    network.
-    """
+def copy_whole_tree(target: Path, home: Path) -> Checkout:
+    """A clone of this repository (with its history) plus one commit of what the working tree holds now."""
     quiet = environment(home)
     subprocess.run(["git", "clone", "-q", str(ROOT), str(target)], env=quiet, check=True, capture_output=True)
     checkout = Checkout(target, home)
@@ -243,6 +240,15 @@ def copy_working_tree(target: Path, home: Path) -> Checkout:
         (target / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(source, target / name, follow_symlinks=False)
     checkout.commit()
+    return checkout
+
+
+def copy_working_tree(target: Path, home: Path) -> Checkout:
+    """The same with a second commit that leaves no boards and rows but ``BOARDS``.
+
+    The others take minutes, need torch or files from the network.
+    """
+    checkout = copy_whole_tree(target, home)
     config_path = target / "config/config.yaml"
     config = yaml.safe_load(config_path.read_text())
     config |= {"boards": list(BOARDS), "quick_rows": [row for row in config["quick_rows"] if row in ROWS]}
@@ -258,6 +264,21 @@ def copy_working_tree(target: Path, home: Path) -> Checkout:
             (target / "results" / board / name).unlink(missing_ok=True)
     checkout.commit()
     return checkout
+
+
+def make_current(checkout: Checkout) -> None:
+    """Let every bundle record today's recipes, and commit: rows count as current though nothing was run.
+
+    Enough for what is planned and only for that: such bundles do not verify.
+    """
+    for status in all_statuses(checkout.root, checkout.root):
+        folder = checkout.root / "results" / status.name
+        (folder / "recipe.json").write_bytes(encode_document(status.recipes))
+        listed = (path for path in sorted(folder.iterdir()) if path.name not in (SUMS, *UNLISTED))
+        (folder / SUMS).write_bytes(render_sums({path.name: path.read_bytes() for path in listed}))
+    checkout.commit()
+    states = {status.name: status.state for status in all_statuses(checkout.root, checkout.root)}
+    assert set(states.values()) == {"current"}, states
 
 
 def shrink(checkout: Checkout, rows: Mapping[str, Iterable[str]], seeds: Iterable[int], episodes: int) -> None:

@@ -362,7 +362,17 @@ def test_why_names_the_clock_for_lost_times(project, workdir, folder):
     (found,) = explain(project, workdir, [])
     assert (found["row"], found["state"]) == (f"{BOARD}/r3", "damaged")
     assert found["reasons"] == [f"{TIMING} is missing"]
-    assert found["rebuild_stages"] == ["time", "summary", "bundle"] and found["estimated_seconds"] == 3.0
+    # Another row of the board holds the same times.
+    assert found["rebuild_stages"] == ["bundle"] and found["estimated_seconds"] == 1.0
+
+
+def test_why_names_the_clock_for_times_that_no_row_holds(project, workdir, folder):
+    for other in folder.parent.iterdir():
+        (other / TIMING).unlink(missing_ok=True)
+    found = explain(project, workdir, [])
+    assert [each["row"] for each in found] == [f"{BOARD}/{row}" for row in ROWS]
+    for each in found:
+        assert each["rebuild_stages"] == ["time", "bundle"] and each["estimated_seconds"] == 2.0
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ def shared_folder(tmp_path_factory) -> Path:
     return base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
 
 
-def _once(shared_folder: Path, name: str, make: Callable[[Path, Path], Checkout]) -> Checkout:
+def once(shared_folder: Path, name: str, make: Callable[[Path, Path], Checkout]) -> Checkout:
     root, home, done = shared_folder / name, shared_folder / f"{name}-home", shared_folder / f"{name}.done"
     with locked(shared_folder / f"{name}.lock"):
         if not done.exists():
@@ -31,7 +31,7 @@ def _once(shared_folder: Path, name: str, make: Callable[[Path, Path], Checkout]
 @pytest.fixture(scope="session")
 def source(shared_folder) -> Checkout:
     """This repository as it is in the working tree, with the boards that build in seconds, committed. Clone it."""
-    return _once(shared_folder, "source", copy_working_tree)
+    return once(shared_folder, "source", copy_working_tree)
 
 
 @pytest.fixture(scope="session")
@@ -45,7 +45,7 @@ def built(source, shared_folder) -> Checkout:
             checkout.build(cores=2).ok()
             checkout.commit()
 
-    return _once(shared_folder, "built", make)
+    return once(shared_folder, "built", make)
 
 
 @pytest.fixture(scope="session")
@@ -58,7 +58,7 @@ def small(source, shared_folder) -> Checkout:
         checkout.build(cores=2).ok()
         checkout.commit()
 
-    return _once(shared_folder, "small", make)
+    return once(shared_folder, "small", make)
 
 
 @pytest.fixture(scope="session")

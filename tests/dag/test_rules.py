@@ -71,7 +71,8 @@ def test_no_rule_runs_anything_but_a_script():
 
 def test_one_script_per_rule():
     used = [re.search(r"workflow/scripts/(\w+\.py)", directives["script"])[1] for _, directives in WORKING]
-    assert sorted(used) == [path.name for path in SCRIPTS]
+    # Called by hand.
+    assert sorted([*used, "robots.py"]) == [path.name for path in SCRIPTS]
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.name)

@@ -12,6 +12,7 @@ from pathlib import Path
 import rowproof
 from rowproof.errors import RowproofError
 from rowproof.families import COMMANDS
+from rowproof.line_ends import require_unconverted
 
 LISTS = {what: show for module in COMMANDS for what, show in import_module(module).LISTS.items()}
 """What ``rowproof list`` shows of families."""
@@ -34,6 +35,7 @@ def project_root() -> Path:
             f"must be the rowproof of the project {root}, found that of {PACKAGE_ROOT}: "
             f"use {root}/.venv/bin/rowproof (make .venv creates it)"
         )
+    require_unconverted(root)
     return root
 
 
@@ -57,6 +59,8 @@ def row_names(arguments: Iterable[str], known: Iterable[str]) -> list[str]:
 def _verify(args: argparse.Namespace) -> int:
     from rowproof.evidence.subjects import verify_path
 
+    if (PACKAGE_ROOT / "Snakefile").is_file():
+        require_unconverted(PACKAGE_ROOT)
     tables = [table for path in args.paths for table in verify_path(path, args.plans, args.repo, args.allow_dirty)]
     if args.json:
         print(json.dumps([table.as_json() for table in tables], indent=2, ensure_ascii=False))

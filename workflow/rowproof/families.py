@@ -77,6 +77,9 @@ class Engine:
             :mod:`rowproof.evidence.columns`.
         files: what the simulation reads beside its recipe, relative to the project, and is fetched. Their hashes
             stand in the engine's code and thereby in every recipe.
+        files_module: offers ``ensure() -> bool``, which fetches these files unless they are here as their hashes
+            demand. Jobs of the engine call it; no rule has these files as inputs, since a rule that makes them would
+            run, and with it all that reads them, wherever they are not here yet.
         checks_module: offers what is asked of records after the fact and reaches none: ``check_record``,
             ``check_episodes``, ``check_checkpoint``, ``check_timing`` and ``difference`` as above. No producer imports
             it, so a change in it asks for no new records. None: they stand in the modules above.
@@ -116,6 +119,7 @@ class Engine:
     summary_module: str | None = None
     page_module: str | None = None
     files: tuple[str, ...] = ()
+    files_module: str | None = None
     checks_module: str | None = None
     modules: Callable[[str, Mapping[str, Any]], tuple[str, ...]] = _nothing
     data_files: Callable[[str, Mapping[str, Any]], tuple[str, ...]] = _nothing

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from rowproof.launches import LAUNCH_VARIABLE, read_launch_file, wait_for
 from rowproof.layout import encode_timing
 from rowproof.provenance import TIME_FORMAT, job_fields
 from rowproof.records import check_fields, decode, encode_document
+from rowproof.signals import settle_inputs
 from rowproof.stages import bare, shown, stage_key
 
 log = logging.getLogger("rowproof")
@@ -98,26 +100,35 @@ class Job:
                 version.
         """
         recipe = self.recipe
-        producer = [recipe["producer"]] if "producer" in recipe else []
-        scripts = (recipe["script"], *recipe.get("programs", ()))
-        modules = (*producer, *recipe.get("modules", ()))
-        now = closure(FolderSources(self.root, HashCache(None)), scripts, modules)
-        if now.key != recipe["code"]["key"]:
-            files = recipe["files"]
-            differing = sorted(path for path in {*now.files, *files} if now.files.get(path) != files.get(path))
+        differing = [path for path, raw in recipe["raw"].items() if _raw(self.root / path) != raw]
+        if differing and self._matters(differing):
             raise StaleInputError(
                 f"the code must stay as it was when the build started, found a change in {', '.join(differing)}: "
                 "start snakemake again"
             )
-        for path, digest in recipe.get("data_sha256", {}).items():
-            if sha256_hex((self.root / path).read_bytes()) != digest:
-                raise StaleInputError(f"{path} must stay as it was when the build started: start snakemake again")
         for name, pinned in recipe["pins"].items():
             if installed(name) != pinned:
                 raise StaleInputError(
                     f"{name} must have the pinned version {pinned} (requirements.lock), found {installed(name)}: "
                     "install the lock file again"
                 )
+
+    def _matters(self, differing: list[str]) -> bool:
+        """Whether files whose bytes differ change the key: a comment does not."""
+        recipe = self.recipe
+        if set(differing) & set(recipe["data"]):
+            return True
+        producer = [recipe["producer"]] if "producer" in recipe else []
+        scripts = (recipe["script"], *recipe.get("programs", ()))
+        modules = (*producer, *recipe.get("modules", ()))
+        return closure(FolderSources(self.root, HashCache(None)), scripts, modules).key != recipe["code"]["key"]
+
+
+def _raw(path: Path) -> str | None:
+    try:
+        return sha256_hex(path.read_bytes())
+    except OSError:
+        return None
 
 
 def installed(name: str) -> str:
@@ -205,6 +216,8 @@ def logged(snakemake: Any) -> Iterator[None]:
             handlers.append(logging.FileHandler(snakemake.log[0], mode="w"))
         logging.basicConfig(level=logging.INFO, format="%(message)s", handlers=handlers, force=True)
         yield
+        if snakemake is not None:
+            settle_inputs(snakemake.input, snakemake.output)
     except RowproofError as error:
         log.error("error: %s", error)
         sys.exit(error.exit_code)
@@ -252,11 +265,18 @@ def job(snakemake: Any, script: str) -> Iterator[Job]:
             raise StaleInputError(f"{script} must be the script of the recipe, found {recipe.get('script')}")
         current = Job(ROOT, *_tree_state(), recipe, key, snakemake.threads)
         current.check_unchanged()
+        _fetch_files(recipe)
         if hasattr(snakemake.input, "training"):
             _wait_for_checkpoints(Path(snakemake.input.training))
         with Audit(ROOT, recipe):
             yield current
         current.check_unchanged()
+
+
+def _fetch_files(recipe: dict[str, Any]) -> None:
+    """Make the files be here that the engine of a stage reads and fetches."""
+    if "fetched_by" in recipe and import_module(recipe["fetched_by"]).ensure():
+        log.info("fetched %d files that stage %s reads", len(recipe["fetched"]), recipe["stage"])
 
 
 def write_product(path: str, data: bytes, entries: list[dict[str, Any]] | None = None) -> None:

@@ -12,9 +12,7 @@ import json
 import os
 import re
 import shutil
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache, cached_property
 from importlib.metadata import packages_distributions
@@ -44,6 +42,7 @@ from rowproof.layout import (
 from rowproof.memo import Memo
 from rowproof.provenance import read_provenance
 from rowproof.records import decode, digest, encode_document, encode_lines, split_lines
+from rowproof.signals import settle, signal
 from rowproof.stages import (
     EVERY_STAGE,
     FORM,
@@ -60,12 +59,11 @@ from rowproof.stages import (
 if TYPE_CHECKING:
     # Read by whoever computes recipes and not by jobs, which read a launch.
     from rowproof.boards import BoardSetup, Config
+    from rowproof.families import Engine
 
 # Import names whose distribution is called otherwise.
 DISTRIBUTIONS = {"yaml": "pyyaml", "PIL": "pillow", "cv2": "opencv-python", "sklearn": "scikit-learn"}
 KEY_DIGITS = 16
-# Time stamp of files whose own one Snakemake cannot compare.
-SETTLED_S = 1.0
 
 
 def read_pins(root: Path) -> dict[str, str]:
@@ -136,6 +134,10 @@ class CodeTree:
     def of_commit(cls, root: Path, commit: str, pins: Mapping[str, str], observers: frozenset[str]) -> "CodeTree":
         """A commit in the repository of ``root``."""
         return cls(CommitSources(root, commit), pins, lambda path: git.file_at(root, commit, path), observers)
+
+    def raw(self, paths: Iterable[str]) -> dict[str, str]:
+        """SHA-256 of these files as they are, by path."""
+        return {path: sha256_hex(self.read(path) or b"") for path in sorted(set(paths))}
 
     def has_module(self, name: str) -> bool:
         """Whether there is such a module."""
@@ -235,7 +237,8 @@ def make_recipe(
     """
     by_name = tuple(setup.engine.modules(stage, own["setup"])) if "setup" in own else ()
     data_files = tuple(setup.engine.data_files(stage, own["setup"])) if "setup" in own else ()
-    by_name = tuple(name for name in by_name if script is None or tree.has_module(name))
+    at_commit = script is not None
+    by_name = tuple(name for name in by_name if not at_commit or tree.has_module(name))
     script = script or SCRIPTS[stage]
     scripts = (script, *own.get("programs", ()))
     modules = (*([own["producer"]] if "producer" in own else []), *by_name)
@@ -256,9 +259,14 @@ def make_recipe(
         "pins": pins_of(code, tree.pins),
         "upstream": dict(upstream),
         "files": code.files,
-        **({"data_sha256": {path: sha256_hex(found) for path, found in data.items()}} if data else {}),
-        **({"fetched": list(setup.engine.files)} if setup.engine.files else {}),
+        **({} if at_commit else {"raw": tree.raw((*code.files, *data))}),
+        **(_fetched(setup.engine) if stage in ("train", "select", "simulate") else {}),
     }
+
+
+def _fetched(engine: "Engine") -> dict[str, Any]:
+    """What is shown of the files that a stage reads and fetches; their hashes stand in its code."""
+    return {"fetched": list(engine.files), "fetched_by": engine.files_module} if engine.files else {}
 
 
 def pins_of(code: Closure, pins: Mapping[str, str]) -> dict[str, str]:
@@ -324,7 +332,6 @@ class RowPlan:
     state: str
     reasons: tuple[str, ...]
     dirty_stages: tuple[str, ...] = ()
-    engine_files: tuple[str, ...] = ()
     runtime_min: int = 10
     campaign: int = 1
     # Attestations by which recorded code stands for that at hand, a line for each such stage.
@@ -831,42 +838,6 @@ def all_statuses(root: Path, workdir: Path) -> list[RowStatus]:
     return list(statuses.values())
 
 
-def _signal(
-    path: Path, key: str, state: str, outputs: Iterable[Path], reasons: Iterable[str], superseded: dict[str, str]
-) -> None:
-    """Tell Snakemake by time stamp and content whether a target is current.
-
-    Current: the time stamp is 0, so no output is ever older, whatever times a clone or a ``touch`` left. Otherwise it
-    is newer than every output, and the content is new as well, because Snakemake ignores a newer time stamp on
-    content that it remembers.
-    """
-    data: dict[str, Any] = {"key": key, "state": state}
-    if state == "current":
-        write_if_changed(path, encode_document(data), durable=False)
-        if path.stat().st_mtime != 0:
-            os.utime(path, (0, 0))
-        return
-    newest = max((output.stat().st_mtime for output in outputs if output.exists()), default=0.0)
-    now = max(time.time(), newest + 1)
-    data |= {"reasons": list(reasons), "superseded": superseded, "at_ns": time.time_ns()}
-    write_atomic(path, encode_document(data), durable=False)
-    os.utime(path, (now, now))
-
-
-def _settle(paths: Iterable[Path]) -> None:
-    """Give files whose time stamp is 0 or in the future one of the past.
-
-    For Snakemake 0 is no time, so no input is newer; and it refuses whatever a job reads from the future, even where
-    it would ignore the time. Archives leave such files, and clocks that are set back.
-    """
-    now_s = time.time()
-    for path in paths:
-        # What is not there, or not ours to change, is for Snakemake to tell.
-        with suppress(OSError):
-            if not 0 < path.lstat().st_mtime <= now_s:
-                os.utime(path, (SETTLED_S, SETTLED_S), follow_symlinks=False)
-
-
 def _files(folder: Path) -> list[Path]:
     """What lies in a folder that may be missing, without its folders."""
     try:
@@ -979,13 +950,15 @@ def _adopt_learned(
     training, selection, checkpoint = ((folder / name).read_bytes() for name in names)
     training_path = workdir / plan.product("train", f"seed{seed}.json")
     selection_path = workdir / plan.product("select", f"seed{seed}.json")
-    if training_path.exists() and training_path.read_bytes() != training:
-        return False
-    if not (selection_path.exists() and selection_path.with_suffix(SUFFIX).exists()):
+    # Also when one of them was lost, say with a job that failed: a training is not run again for its document alone.
+    for path, data in ((training_path, training), (selection_path, selection)):
+        if path.exists() and path.read_bytes() != data:
+            return False
+    if not all(path.exists() for path in (training_path, selection_path, selection_path.with_suffix(SUFFIX))):
         write_atomic(selection_path.with_suffix(SUFFIX), checkpoint)
         take(training_path, training, "train", f"seed{seed}")
         take(selection_path, selection, "select", f"seed{seed}")
-    return selection_path.read_bytes() == selection
+    return True
 
 
 def adopt_costly(
@@ -1072,7 +1045,7 @@ def prepare(root: Path, workdir: Path, touch: bool = True, statuses: dict[str, R
         check_unchanged(setup, committed.get(setup.board.board, {}))
         if touch:
             for row in setup.board.rows:
-                _settle(_files(workdir / "results" / f"{setup.board.board}/{row}"))
+                settle(_files(workdir / "results" / f"{setup.board.board}/{row}"))
         bound = bindings(setup, project.memo)
         for row, status in board_statuses(setup, project).items():
             if statuses is not None:
@@ -1126,7 +1099,6 @@ def _prepare_row(
         reasons=tuple(status.reasons),
         campaign=setup.plan.rows[row].campaign,
         bridged=tuple(f"{stage}: {' then '.join(chain)}" for stage, chain in status.bridges.items()),
-        engine_files=setup.engine.files,
         runtime_min=setup.engine.runtime_min,
     )
     if project.dirty:
@@ -1136,16 +1108,16 @@ def _prepare_row(
         recipe_paths = {stage: workdir / plan.recipe_path(stage) for stage in plan.keys}
         for stage, path in recipe_paths.items():
             write_if_changed(path, encode_document(status.recipes[stage]), durable=False)
-        _settle(recipe_paths.values())
+        settle(recipe_paths.values())
         outputs = (workdir / file for file in plan.bundle)
-        signal = workdir / plan.signal_path
-        superseded = _still_superseded(signal, folder, plan.bundle_files, cache) | status.recorded.superseded
-        _signal(signal, plan.keys["bundle"], plan.state, outputs, plan.reasons, superseded)
+        signal_path = workdir / plan.signal_path
+        superseded = _still_superseded(signal_path, folder, plan.bundle_files, cache) | status.recorded.superseded
+        signal(signal_path, plan.keys["bundle"], plan.state, outputs, plan.reasons, superseded)
         if plan.state != "current":
             staged = workdir / plan.product("bundle", "staged")
             _drop_damaged(staged, plan, cache)
             for each in (*(workdir / plan.product(stage, "") for stage in plan.keys), staged):
-                _settle(_files(each))
+                settle(_files(each))
             _adopt(plan, folder, status, workdir)
             _drop_unselectable(plan, workdir)
         elif plan.timings and status.recorded.provenance is not None:
@@ -1230,6 +1202,7 @@ def _prepare_board(
         "admission": setup.plan.admission.model_dump() if setup.plan.admission else None,
         "published": cache.sha256(facts) if facts.is_file() else None,
         "files": code.files,
+        "raw": tree.raw(code.files),
     }
     key = stage_key(recipe)
     files = BOARD_FILES + (ADMISSION_FILES if setup.plan.admission else ())
@@ -1249,8 +1222,8 @@ def _prepare_board(
     if touch:
         write_if_changed(workdir / plan.recipe_path, encode_document(recipe), durable=False)
         outputs = [folder / name for name in files]
-        _settle([workdir / plan.recipe_path, *outputs])
-        _signal(workdir / plan.signal_path, key, plan.state, outputs, [reason] if reason else [], {})
+        settle([workdir / plan.recipe_path, *outputs])
+        signal(workdir / plan.signal_path, key, plan.state, outputs, [reason] if reason else [], {})
     return plan
 
 
@@ -1273,10 +1246,7 @@ def read_launch(path: Path) -> Launch:
         RowPlan(
             **{
                 **row,
-                **{
-                    key: tuple(row[key])
-                    for key in ("seeds", "partners", "reasons", "dirty_stages", "engine_files", "bridged")
-                },
+                **{key: tuple(row[key]) for key in ("seeds", "partners", "reasons", "dirty_stages", "bridged")},
             }
         )
         for row in data["rows"]

@@ -11,8 +11,8 @@ from typing import Any
 
 from rowproof.errors import RecordError, RowproofError
 from rowproof.families import engines
-from rowproof.layout import TIMING, UNLISTED
-from rowproof.recipes import adopt_costly
+from rowproof.layout import UNLISTED
+from rowproof.recipes import adopt_costly, prepare
 from rowproof.records import decode, encode_line, split_lines
 
 
@@ -207,6 +207,27 @@ def _aligned(lines: list[list[str]]) -> list[str]:
     ]
 
 
+def _refuse_unasked(root: Path, workdir: Path, learned: set[str], timed: set[str]) -> None:
+    """Refuse to begin where a row would be trained or timed again, though nobody asked for it.
+
+    Raises:
+        RowproofError: naming these rows and the option that asks for it.
+    """
+    launch = prepare(root, workdir, touch=False)
+    for names, stages, option, what in (
+        (learned, ("train", "select"), "--retrain", "trainings and selections"),
+        (timed, ("time",), "--retime", "times"),
+    ):
+        plans = [launch.row(name) for name in sorted(names)]
+        files = {plan.name: [file for stage in stages for file in plan.products(stage)] for plan in plans}
+        again = [name for name, own in files.items() if not all((workdir / file).exists() for file in own)]
+        if again:
+            raise RowproofError(
+                f"{', '.join(again)}: must have {what} of today's recipe and undamaged in the bundle, found others "
+                f"(rowproof why tells which): restore or rebuild the bundle, or make them again with {option}"
+            )
+
+
 def reproduce(
     root: Path,
     results: Path,
@@ -237,10 +258,12 @@ def reproduce(
         if missing:
             raise RowproofError(f"{', '.join(missing)}: must have a committed bundle to compare with, found none")
         workdir.mkdir(parents=True, exist_ok=True)
-        learned = {row for row in rows if not retrain and any((results / row).glob("checkpoint_seed*"))}
-        timed = {row for row in rows if not retime and (results / row / TIMING).is_file()}
+        plans = [plan for plan in prepare(root, workdir, touch=False).rows if plan.name in rows]
+        learned = {plan.name for plan in plans if plan.learned and not retrain}
+        timed = {plan.name for plan in plans if plan.timings and not retime}
         if learned | timed:
             adopt_costly(root, results, workdir, sorted(learned | timed), checkpoints=not retrain, times=not retime)
+        _refuse_unasked(root, workdir, learned, timed)
         rebuild(root, [f"results/{row}" for row in rows], workdir, cores, write)
         good = True
         for row in rows:

@@ -23,12 +23,14 @@ SCRIPTS = {
 # The form of code keys; a later one restates the recipes of older bundles at the commits that made them.
 FORM = 2
 # What is shown beside a recipe and enters no key: how code is called and where it lies.
-SHOWN = ("script", "producer", "programs", "modules", "files", "fetched", "data_sha256")
+SHOWN = ("script", "producer", "programs", "modules", "files", "fetched", "fetched_by")
+# What only the jobs of one launch need: the raw bytes of code and data files, by SHA-256.
+LAUNCHED = ("raw",)
 
 
 def bare(recipe: Mapping[str, Any]) -> dict[str, Any]:
     """What of a recipe enters its key."""
-    return {key: value for key, value in recipe.items() if key not in SHOWN}
+    return {key: value for key, value in recipe.items() if key not in (*SHOWN, *LAUNCHED)}
 
 
 def shown(recipe: Mapping[str, Any]) -> dict[str, Any]:

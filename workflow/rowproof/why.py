@@ -21,27 +21,44 @@ class Cost:
     seconds: float | None
 
 
-def rebuild_cost(status: RowStatus) -> Cost:
-    """What must run again for one row, and how long that took last time."""
+def rebuild_cost(status: RowStatus, measured: bool = False) -> Cost:
+    """What must run again for one row, and how long that took last time.
+
+    ``measured`` tells that another row of the board holds what a clock showed of this one.
+    """
     if status.state == "current":
         return Cost((), 0.0)
     recorded = status.recorded
     every = stages = tuple(status.recipes)
     if recorded.recipes is None:
         pass
-    elif status.state == "damaged":
-        # What the hashes vouch for is taken over: only damaged trainings and damaged records come again.
-        untrained = any(problem.startswith(LEARNED_PREFIXES) for problem in recorded.problems)
-        lost = any(problem.startswith("episodes_seed") for problem in recorded.problems)
-        untimed = any(problem.startswith(TIMING) for problem in recorded.problems)
-        first = every[0] if untrained else "specs" if lost else "time" if untimed else "summary"
-        stages = every[every.index(first) :]
+    elif status.state == "damaged" and recorded.provenance is not None and not recorded.provenance["dirty"]:
+        stages = _damaged_stages(every, recorded.problems, measured)
     elif status.changes:
         stages = every[min(every.index(change.stage) for change in status.changes if change.stage in every) :]
     jobs = (recorded.provenance or {}).get("jobs")
     if jobs is None:
         return Cost(stages, None)
     return Cost(stages, round(sum(job["seconds"] for job in jobs if job["stage"] in stages), 3))
+
+
+def _damaged_stages(every: tuple[str, ...], problems: list[str], measured: bool) -> tuple[str, ...]:
+    """The stages that make again what is damaged; whatever the hashes vouch for is taken over."""
+
+    def damaged(*prefixes: str) -> bool:
+        return any(problem.startswith(prefixes) for problem in problems)
+
+    needed = {"bundle"}
+    if damaged(*LEARNED_PREFIXES):
+        # Another training may give another checkpoint, which plays other episodes.
+        needed |= {"train", "select", "simulate"}
+    if damaged("episodes_seed"):
+        needed.add("simulate")
+    if damaged(TIMING) and not measured:
+        needed.add("time")
+    if damaged("bundle.json") or "simulate" in needed:
+        needed.add("summary")
+    return tuple(stage for stage in every if stage in needed)
 
 
 def source_file(change: Change, status: RowStatus) -> str:
@@ -79,7 +96,8 @@ def explain(root: Path, workdir: Path, rows: list[str]) -> list[dict[str, Any]]:
     for status in statuses:
         if status.state == "current" or (rows and status.name not in rows):
             continue
-        cost = rebuild_cost(status)
+        board = status.name.rpartition("/")[0]
+        cost = rebuild_cost(status, any(s.state == "current" and s.name.rpartition("/")[0] == board for s in statuses))
         report.append(
             {
                 "row": status.name,

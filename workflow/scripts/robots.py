@@ -1,9 +1,16 @@
-"""Fetch the robot descriptions of the co-carry rig, unless they are here and unchanged."""
+"""Fetch the robot descriptions of the co-carry rig, unless they are here and unchanged; called by hand.
 
-from rowproof.chamber.cocarry.robots import ROBOT_FOLDER, ensure
+Jobs fetch them by themselves. Where they run without a network, call this first on a host that has one.
+"""
+
+import sys
+from pathlib import Path
+
+# By hand nothing else tells where the package is.
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from rowproof.chamber.cocarry.robots import ensure
 from rowproof.jobs import log, logged
 
-# Also called by hand, without a rule around it.
-with logged(globals().get("snakemake")):
-    fetched = ensure(ROBOT_FOLDER)
-    log.info("robot files fetched" if fetched else "robot files are here and unchanged")
+with logged(None):
+    log.info("robot files fetched" if ensure() else "robot files are here and unchanged")

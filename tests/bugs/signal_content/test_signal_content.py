@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 
-from rowproof.recipes import _signal
+from rowproof.signals import signal
 
 SNAKEFILE = """
 rule row:
@@ -30,16 +30,16 @@ def snakemake(folder, *arguments):
 
 def test_a_signal_is_seen_although_snakemake_remembers_its_content(tmp_path):
     (tmp_path / "Snakefile").write_text(SNAKEFILE)
-    signal, output = tmp_path / "state.json", tmp_path / "out.txt"
+    given, output = tmp_path / "state.json", tmp_path / "out.txt"
 
     def give(state):
-        _signal(signal, "key", state, [output], ["damaged"] if state != "current" else [], {})
+        signal(given, "key", state, [output], ["damaged"] if state != "current" else [], {})
 
     give("damaged")
     assert snakemake(tmp_path)
     # The trap: a newer time stamp alone.
     later = time.time() + 100
-    os.utime(signal, (later, later))
+    os.utime(given, (later, later))
     assert not snakemake(tmp_path, "--dry-run")
     give("damaged")
     assert snakemake(tmp_path, "--dry-run")

@@ -1,5 +1,8 @@
+import errno
+import os
 import platform
 import subprocess
+import time
 import zipfile
 
 import pytest
@@ -30,7 +33,8 @@ def _no_network(folder):
 
 
 def _files(folder):
-    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+    found = (path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+    return sorted(name for name in found if name != robots.LOCK)
 
 
 def test_thirteen_files_are_fetched_once(wheel, tmp_path):
@@ -54,18 +58,63 @@ def test_missing_or_altered_file_is_refused_and_restored(wheel, tmp_path, damage
     robot_files.require(folder)
 
 
+def test_of_several_jobs_at_once_one_fetches(wheel, tmp_path):
+    folder, calls = tmp_path / "robots", tmp_path / "calls"
+    calls.touch()
+
+    def download(temporary):
+        with calls.open("a") as stream:
+            stream.write("x")
+        time.sleep(0.3)
+        return wheel
+
+    def job():
+        return 0 if robots.ensure(folder, download) in (True, False) else 1
+
+    children = []
+    for _ in range(4):
+        child = os.fork()
+        if child == 0:
+            code = 99
+            try:
+                code = job()
+            finally:
+                os._exit(code)
+        children.append(child)
+    assert [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children] == [0] * 4
+    assert calls.read_text() == "x"
+    assert _files(folder) == sorted(ROBOT_FILES)
+
+
+def test_a_file_system_without_locks_is_no_hindrance(wheel, tmp_path, monkeypatch):
+    def no_locks(*args):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(robots.fcntl, "flock", no_locks)
+    assert robots.ensure(tmp_path / "robots", lambda temporary: wheel)
+    assert _files(tmp_path / "robots") == sorted(ROBOT_FILES)
+
+
+def test_without_a_network_the_message_names_the_way_out(tmp_path, monkeypatch):
+    failed = subprocess.CompletedProcess([], 1, "", "ERROR: no network\n")
+    monkeypatch.setattr(subprocess, "run", lambda *args, **kwargs: failed)
+    with pytest.raises(RobotFilesError, match=r"head node of a cluster\) run python workflow/scripts/robots\.py"):
+        robots.ensure(tmp_path / "robots")
+    assert (ROOT / robot_files.FETCH_SCRIPT).is_file()
+
+
 def test_another_wheel_is_refused_and_nothing_written(wheel, tmp_path, monkeypatch):
     monkeypatch.setattr(robots, "WHEEL_SHA256", "0" * 64)
     with pytest.raises(RobotFilesError, match="must have SHA-256"):
         robots.ensure(tmp_path / "robots", lambda temporary: wheel)
-    assert not (tmp_path / "robots").exists()
+    assert _files(tmp_path / "robots") == []
 
 
 def test_an_altered_file_in_the_wheel_is_refused_and_nothing_written(wheel, tmp_path, monkeypatch):
     monkeypatch.setitem(ROBOT_FILES, "franka_description/meshes/collision/link7.stl", "0" * 64)
     with pytest.raises(RobotFilesError, match=r"link7\.stl"):
         robots.ensure(tmp_path / "robots", lambda temporary: wheel)
-    assert not (tmp_path / "robots").exists()
+    assert _files(tmp_path / "robots") == []
 
 
 def test_a_failing_pip_is_one_message(tmp_path, monkeypatch):
@@ -73,7 +122,7 @@ def test_a_failing_pip_is_one_message(tmp_path, monkeypatch):
     monkeypatch.setattr(subprocess, "run", lambda *args, **kwargs: failed)
     with pytest.raises(RobotFilesError, match="no network"):
         robots.ensure(tmp_path / "robots")
-    assert not (tmp_path / "robots").exists()
+    assert _files(tmp_path / "robots") == []
 
 
 def test_a_hanging_pip_is_one_message(tmp_path, monkeypatch):

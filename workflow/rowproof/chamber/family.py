@@ -76,6 +76,7 @@ ENGINES = (
         modules=_players("rowproof.chamber.cocarry.egos", "rowproof.chamber.cocarry.partners"),
         replays=False,
         files=tuple(f"resources/robots/{name}" for name in ROBOT_FILES),
+        files_module="rowproof.chamber.cocarry.robots",
         runtime_min=60,
     ),
 )

@@ -6,6 +6,8 @@ from rowproof.errors import RowproofError
 from rowproof.hashing import sha256_hex
 
 ROBOT_FOLDER = Path(__file__).resolve().parents[4] / "resources" / "robots"
+# Fetches them by hand.
+FETCH_SCRIPT = "workflow/scripts/robots.py"
 
 EGO_URDF = "panda_v3.urdf"
 PARTNER_URDF = "panda_v2.urdf"
@@ -56,5 +58,5 @@ def require(folder: Path) -> None:
     if wrong:
         raise RobotFilesError(
             f"{folder} must hold the {len(ROBOT_FILES)} robot files of mani_skill 3.0.1, found missing or altered: "
-            f"{', '.join(wrong)}; run workflow/scripts/robots.py, which fetches them"
+            f"{', '.join(wrong)}; run python {FETCH_SCRIPT}, which fetches them"
         )

