@@ -76,7 +76,8 @@ def test_a_closure_follows_every_path_and_stops_at_observers():
         ("deep/inner/leaf.py", True),
         ("deep/inner/__init__.py", True),
         ("deep/__init__.py", True),
-        ("__init__.py", True),
+        # It loads modules and hands them nothing.
+        ("__init__.py", False),
         ("jobs.py", False),
         ("watched.py", False),
         ("unused.py", False),
@@ -85,6 +86,11 @@ def test_a_closure_follows_every_path_and_stops_at_observers():
 def test_only_reached_code_changes_the_key(file, counts):
     before, after = found(), found({file: TREE[f"workflow/rowproof/{file}"] + "\nnew = 2\n"})
     assert (after.key != before.key) == (after.files != before.files) == counts
+
+
+def test_the_package_itself_offers_no_names():
+    with pytest.raises(RowproofError, match="from rowproof import CONSTANT: must be a module"):
+        found({"__init__.py": "CONSTANT = 1\n", "side.py": "from rowproof import CONSTANT\n\nthing = CONSTANT\n"})
 
 
 def moved(old, new, texts):
@@ -199,6 +205,15 @@ def test_a_module_that_is_loaded_by_a_constant_name_is_reached():
     assert key({**renamed, "deep/inner/leaf.py": ""}) == key({**load, "side.py": "thing = 1\n"})
     foreign = {"top.py": "import importlib\nx = importlib.import_module('torch.nn')\n"}
     assert found(foreign).packages["torch"] == "workflow/rowproof/top.py:2"
+
+
+def test_a_module_that_is_an_attribute_of_its_package_is_reached():
+    use = {"top.py": "import rowproof\nx = rowproof.side.thing\n"}
+    assert "workflow/rowproof/side.py" in found(use).files
+    assert key({**use, "side.py": "thing = 2\n"}) != key(use)
+    assert "workflow/rowproof/watched.py" not in found({"top.py": "import rowproof\nx = rowproof.jobs.watched\n"}).files
+    through = {"top.py": "from rowproof import deep\nx = deep.inner.leaf.thing\n"}
+    assert "workflow/rowproof/side.py" in found(through).files
 
 
 def test_the_order_of_roots_counts():

@@ -12,7 +12,7 @@ from rowproof import git
 from rowproof.errors import RowproofError
 from rowproof.files import write_atomic
 from rowproof.hashing import sha256_hex
-from rowproof.normal_form import CODE, DOC, LOG, PACKAGE, UNKNOWN, Analysis, analyse, module_of
+from rowproof.normal_form import CODE, DOC, LOG, PACKAGE, UNKNOWN, Analysis, Part, analyse, module_of
 
 # No chain of names or bases is longer, unless it runs in a circle.
 _DEEPEST = 20
@@ -30,6 +30,8 @@ OBSERVERS = frozenset(
     }
 )
 
+
+_LOADER = f"{CODE}{PACKAGE}/__init__.py"
 
 # What is computed from a file depends on these modules and on Python's parser; another maker's entries are dropped.
 _MADE_BY = b"".join(Path(__file__).with_name(name).read_bytes() for name in ("closure.py", "normal_form.py"))
@@ -209,7 +211,8 @@ class _Walk:
 
     def analysis(self, path: str) -> Analysis | None:
         if path not in self._known:
-            self._known[path] = self._sources.analysis(path)
+            # The package's own file decides how modules are loaded, and hands them nothing.
+            self._known[path] = analyse(b"", path) if path == _LOADER else self._sources.analysis(path)
         return self._known[path]
 
     def _path(self, module: str) -> str | None:
@@ -223,6 +226,15 @@ class _Walk:
         if key not in self._targets:
             self._targets[key] = self._find(module, name)
         return self._targets[key]
+
+    def target_of(self, part: Part) -> _Target | None:
+        """What a part of a normal form reaches; None for one that reaches nothing."""
+        if part[0] == "import":
+            return self.target(part[1], part[2])
+        if part[0] != "attribute":
+            return None
+        target = self.target(part[1], "")
+        return target if target.files else None
 
     def _find(self, module: str, name: str) -> _Target:
         parts = module.split(".")
@@ -251,6 +263,8 @@ class _Walk:
             inside = [self._path(f"{module}.{each}") for each in within.exports] if path.endswith("__init__.py") else []
             return _Target(before, (path, *(each for each in inside if each is not None)), "star")
         below = self._path(submodule) if path.endswith("/__init__.py") else None
+        if below is None and path == _LOADER:
+            raise RowproofError(f"from {PACKAGE} import {name}: must be a module, found none: the package has no names")
         if below is None:
             return _Target(before, (path,), f"name {name}")
         named = name in within.exports and within.names.get(name) != submodule
@@ -274,10 +288,12 @@ class _Walk:
         if path in self.seen or found is None:
             return
         self.seen[path] = found
-        for module, name, line in found.imports:
-            target = self.target(module, name)
+        for part in found.parts:
+            target = self.target_of(part)
+            if target is None:
+                continue
             if target.package and target.package not in sys.stdlib_module_names | {"snakemake", ""}:
-                self.packages.setdefault(target.package, f"{path}:{line}")
+                self.packages.setdefault(target.package, f"{path}:{part[-1]}")
             for each in (*target.before, *target.files):
                 self.reach(each)
 
@@ -354,12 +370,11 @@ def _contents(found: Analysis, walk: _Walk, unread: frozenset[str], names: dict[
     for part in found.parts:
         if isinstance(part, str):
             shown.append(part)
-        elif part[0] == "import":
-            target = walk.target(part[1], part[2])
+        elif (target := walk.target_of(part)) is not None:
             before = [names[each] for each in target.before if each in names]
             files = [names[each] for each in target.files]
             shown.append(f"<{target.label}: {' '.join(before)}; {' '.join(files)}>")
-        elif part[1] not in unread:
+        elif part[0] == "text" and part[1] not in unread:
             shown.append(part[2])
     return "".join(shown)
 
@@ -403,7 +418,8 @@ def closure(
     digests, forms = {}, []
     named = {path for root in roots for path in root.files}
     for found in walk.seen.values():
-        named.update(path for module, name, _ in found.imports for path in walk.target(module, name).files)
+        targets = (walk.target_of(part) for part in found.parts)
+        named.update(path for target in targets if target is not None for path in target.files)
     running = {}
     for path, found in walk.seen.items():
         form = _contents(found, walk, unread, own)

@@ -5,6 +5,7 @@ import os
 import subprocess
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 from rowproof.errors import HistoryGap, RowproofError
@@ -174,6 +175,12 @@ def blobs(repo: Path, oids: Iterable[str]) -> dict[str, bytes]:
         start = end + 1 + int(head[2]) + 1
         found[oid] = out[end + 1 : start - 1]
     return found
+
+
+def commit_day(repo: Path, commit: str) -> str | None:
+    """The day (``2026-11-30``, of the committer, in UTC) of a commit; None when it is not in this clone."""
+    out = run(repo, "show", "--no-patch", "--format=%ct", "--end-of-options", commit)
+    return datetime.fromtimestamp(int(out), UTC).strftime("%Y-%m-%d") if out else None
 
 
 def export(repo: Path, commit: str, folder: Path, below: Iterable[str]) -> None:

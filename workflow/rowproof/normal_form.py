@@ -62,8 +62,9 @@ class Analysis:
 
     Attributes:
         parts: the normal form. Text, or what depends on the code around: ``["import", module, name, line]`` for an
-            import (``name`` empty for ``import module``), ``["text", owner, text]`` for a text that only counts if what
-            owns it (a class of errors, ``<log>``, ``<doc>``) is read somewhere.
+            import (``name`` empty for ``import module``), ``["attribute", name, line]`` for an attribute of something
+            imported, which is a module if there is one of that name, ``["text", owner, text]`` for a text that only
+            counts if what owns it (a class of errors, ``<log>``, ``<doc>``) is read somewhere.
         place: whether the code asks for its own name or place.
         classes: plain classes of errors that the file defines, with their bases.
         names: names of the module that are imported, with what they stand for.
@@ -134,7 +135,7 @@ def normal_form(source: str, path: str = f"{CODE}{PACKAGE}/source.py", read: Ite
             shown.append(part)
         elif part[0] == "import":
             shown.append(f"<{part[1]}:{part[2]}>")
-        elif read is None or part[1] in read:
+        elif part[0] == "text" and (read is None or part[1] in read):
             shown.append(part[2])
     return "".join(shown) + (f"place={path}" if form.place else "")
 
@@ -533,6 +534,12 @@ class _Form:
         if node.id in _OWN_PLACE and self.binder.scope_of[id(node)].owner(node.id) is self.binder.module:
             self.place = True
         self.fields(node, id=self.ref(node.id, node))
+
+    def _Attribute(self, node: ast.Attribute) -> None:
+        self.fields(node)
+        stands = self._stands_for(node)
+        if stands.startswith(f"{PACKAGE}."):
+            self.add(["attribute", stands, node.lineno])
 
     def _arg(self, node: ast.arg) -> None:
         self.fields(node, arg=self.ref(node.arg, node))

@@ -1,7 +1,7 @@
 """Renders a board from its rows: table, full-precision data and plot, and only when every row verifies.
 
-The bytes depend on the rows' evidence, the board's text and the published facts alone: no date, commit, path or
-running time enters, so a board rendered from rows that were rebuilt elsewhere is the same board.
+The bytes depend on the rows' evidence, the board's text, the published facts and the history of the plan alone: no date
+of rendering, path or running time enters, so a board rendered from rows that were rebuilt elsewhere is the same board.
 """
 
 import csv
@@ -11,6 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from rowproof import git
 from rowproof.audit import unwatched
 from rowproof.errors import RowproofError
 from rowproof.evidence import admission
@@ -95,6 +96,7 @@ def render(
         seeds = entry["seed_schedule"]["seeds"]
         entry["learning"] = read_learning(folder / entry["row"], seeds) if is_learned else None
         entry["published"] = _against_published(entry, facts.get(entry["row"]), folder, board["tier"])
+        entry["joined"] = _joined_by(entry["plan"], root)
         entry |= _timed(entry, folder)
     board_digest = digest([[entry["row"], entry["row_digest"]] for entry in rows])
     learned = [(entry["row"], entry["learning"]) for entry in rows if entry["learning"]]
@@ -202,7 +204,8 @@ def _misfits(board: Mapping[str, Any], row: str, document: Any) -> list[str]:
 def _conflicts(documents: Mapping[str, Any]) -> list[str]:
     """Rows that cannot stand in one table: one partner name for two partners.
 
-    ``documents`` holds the bundles that verify by themselves, each against what binds it in the project's plan.
+    ``documents`` holds the bundles that verify by themselves, each against the plan of today: what binds a row there
+    is what bound its records, so rows that joined under different versions of the file agree.
     """
     problems = []
     partners: dict[str, tuple[str, str]] = {}
@@ -212,6 +215,26 @@ def _conflicts(documents: Mapping[str, Any]) -> list[str]:
             if known != identity:
                 problems.append(f"{row}: partner {name} must be that of {first} ({known}), found {identity}")
     return problems
+
+
+def _joined_by(plan: Mapping[str, Any], root: Path) -> dict[str, Any]:
+    """Under which commit of the plan a row joined the board, and on which day that was."""
+    commit = git.first_commit_with(root, "HEAD", plan["path"], plan["blob"])
+    return {"commit": commit, "day": None if commit is None else git.commit_day(root, commit)}
+
+
+def _joined_table(rows: Sequence[Mapping[str, Any]]) -> str:
+    """The rows by the version of the plan that bound them first, in the order of the table."""
+    versions: dict[str, list[Mapping[str, Any]]] = {}
+    for entry in rows:
+        versions.setdefault(entry["plan"]["blob"], []).append(entry)
+    lines = []
+    for blob, own in versions.items():
+        joined = own[0]["joined"]
+        commit = f"`{joined['commit'][:DIGEST_DIGITS]}`" if joined["commit"] else MISSING
+        names = ", ".join(entry["row"] for entry in own)
+        lines.append([names, joined["day"] or MISSING, commit, f"`{blob[:DIGEST_DIGITS]}`"])
+    return table(("Rows", "Plan committed on", "Commit of the plan", "Version of the file"), lines)
 
 
 def _entry(row: str, listed: Mapping[str, Any], document: Mapping[str, Any], row_digest: str) -> dict[str, Any]:
@@ -441,7 +464,7 @@ def _deviation(here: float, published: float) -> str:
 
 
 def _footnotes(board: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    # Every row is held against the plan of today, so these two hold for each of them.
+    # What binds every row is what the plan of today says, so these two hold for each of them.
     draws, root_seed = (rows[0]["summary"][name] for name in ("n_resamples", "root_seed"))
     notes = [
         "Success rate: mean over the cells (one seed with one partner) shown below. Its interval is a hierarchical "
@@ -470,6 +493,12 @@ def _markdown(board: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], board
     for entry in rows:
         about = " ".join(entry["description"].split())
         parts += [f"**{entry['row']}**{': ' + about if about else ''}\n", _matrix_table(entry["summary"]["matrix"])]
+    parts += [
+        "## When rows joined\n",
+        "What binds a row in the plan was committed before its records were made and has not changed since; later "
+        "versions of the plan may add rows, notes and comments.\n",
+        _joined_table(rows),
+    ]
     parts += columns_of(rows[0]["engine"]).sections(rows)
     learned = [(entry["row"], entry["learning"]) for entry in rows if entry["learning"]]
     if learned:
