@@ -19,6 +19,7 @@ import yaml
 from helpers import ROOT
 from rowproof.boards import load_board
 from rowproof.layout import PROVENANCE, SUMS, UNLISTED, render_sums
+from rowproof.plan_lock import write_lock
 from rowproof.recipes import LEARNED_BOARD_FILES, all_statuses
 from rowproof.records import encode_document
 
