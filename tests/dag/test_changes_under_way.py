@@ -1,5 +1,8 @@
 """A job refuses to work with code or products other than those that its build was launched with."""
 
+import os
+import py_compile
+
 import pytest
 
 ROW = "push-v1/ref-script"
@@ -37,3 +40,17 @@ def test_edited_product_is_named(empty_small):
     # What the message asks for is enough.
     product.unlink()
     empty_small.build(f"results/{ROW}").ok()
+
+
+def test_jobs_run_their_sources_whatever_byte_code_says(small, empty_small):
+    """Size and time stamp of the byte code's source are those of the source: Python alone would run the old code."""
+    for name in ("chamber/push.py", "records.py", "recipes.py", "evidence/bundle.py", "evidence/verify.py"):
+        path = empty_small.root / "workflow/rowproof" / name
+        source, stamp = path.read_bytes(), path.stat().st_mtime_ns
+        path.write_bytes(b"raise SystemExit('old code ran')".ljust(len(source)))
+        os.utime(path, ns=(stamp, stamp))
+        py_compile.compile(str(path), doraise=True, invalidation_mode=py_compile.PycInvalidationMode.TIMESTAMP)
+        path.write_bytes(source)
+        os.utime(path, ns=(stamp, stamp))
+    empty_small.build("results/push-v1/ref-script").ok()
+    assert empty_small.files("push-v1/ref-script") == small.files("push-v1/ref-script")

@@ -7,9 +7,11 @@ import shutil
 
 import pytest
 from bundles import make_project, make_row
-from rowproof.errors import HistoryGap
+from rowproof.cli import main
+from rowproof.errors import HistoryGap, RecordError, RowproofError
+from rowproof.evidence import subjects, verify
 from rowproof.evidence.checks import CheckTable
-from rowproof.evidence.verify import verify_bundle
+from rowproof.evidence.verify import require_verified, verify_bundle
 from rowproof.hashing import sha256_hex
 from rowproof.layout import PROVENANCE, SUMS, document_digest, render_sums
 from rowproof.records import encode_document
@@ -169,15 +171,64 @@ def test_a_recipe_must_name_all_code_that_was_reached(judge, files):
     assert failed == {"history:code"}
 
 
-@pytest.mark.parametrize(
-    "error", [AssertionError, AttributeError, RecursionError, MemoryError, SyntaxError, UnicodeError, KeyError, OSError]
-)
-def test_every_error_of_a_check_is_a_failing_check(error):
+@pytest.mark.parametrize("error", [RecordError, RowproofError, OSError])
+def test_what_a_check_says_against_the_evidence_is_a_failing_check(error):
     table = CheckTable("x")
     with table.guard("a:b", "something holds"):
-        raise error("text\nof two lines") if error is not UnicodeError else UnicodeError("text")
+        raise error("text\nof two lines")
     [check] = table.checks
-    assert check.verdict == "fail" and "\n" not in check.found
+    assert check.verdict == table.verdict == "fail" and "\n" not in check.found
+    assert table.crashed == []
+
+
+CRASHES = [AssertionError, AttributeError, RecursionError, MemoryError, SyntaxError, TypeError, KeyError]
+
+
+@pytest.mark.parametrize("error", CRASHES)
+def test_an_error_that_nobody_foresaw_says_nothing_of_the_evidence_and_never_passes(error):
+    table = CheckTable("x")
+    table.add("a:a", True, "another thing holds", "it does")
+    with table.guard("a:b", "something holds"):
+        raise error("text")
+    check = table.checks[-1]
+    assert check.verdict == "unknown" and check.found.startswith(f"cannot be checked: {error.__name__}: ")
+    assert table.crashed == table.failures == [check]
+    assert (table.passed, table.verdict, table.as_json()["verdict"]) == (False, "unknown", "unknown")
+    lines = []
+    table.render(lines.append, verbose=False)
+    assert lines[-1] == "UNKNOWN x: 1 passed, 0 failed, 1 unknown"
+
+
+def test_evidence_that_is_refuted_stays_so_when_another_check_crashes():
+    table = CheckTable("x")
+    with table.guard("a:b", "something holds"):
+        raise KeyError("text")
+    table.add("a:c", False, "a third thing holds", "it does not")
+    assert table.verdict == "fail" and not table.passed
+    assert [check.id for check in table.failures] == ["a:b", "a:c"]
+
+
+def test_nothing_is_built_or_accepted_on_a_check_that_crashed(bundle, tmp_path, monkeypatch, capsys):
+    root, folder = bundle[0], shutil.copytree(bundle[1], tmp_path / "b")
+    require_verified(folder, root)
+
+    def broken(table):
+        with table.guard("a:b", "something holds"):
+            raise TypeError("an argument that this Python lacks")
+        return table
+
+    def verified(path, _, allow_dirty=False):
+        return broken(verify_bundle(path, root, allow_dirty))
+
+    monkeypatch.setattr(verify, "verify_bundle", verified)
+    monkeypatch.setattr(subjects, "verify_bundle", verified)
+    with pytest.raises(RowproofError, match="a:b: cannot be checked: TypeError: an argument"):
+        require_verified(folder, root)
+    assert main(["verify", "--quiet", str(folder)]) == 2
+    said = capsys.readouterr().out
+    assert "UNKNOWN a:b" in said and "FAIL" not in said
+    (folder / "REPRO.txt").write_text("other\n")
+    assert main(["verify", "--quiet", str(folder)]) == 1
 
 
 def test_a_gap_in_the_history_makes_a_check_unknown():

@@ -219,11 +219,9 @@ def test_a_damaged_bundle_without_time_stamps(built, tmp_path):
     check_mended(checkout, built)
 
 
-def test_a_clock_that_is_set_back_while_a_job_runs_is_told_and_nothing_is_lost(checkout, built):
+def test_a_clock_that_is_set_back_while_a_job_runs_fails_no_job(checkout, built):
     specs = product(checkout, "specs.jsonl")
-    run = checkout.build(TARGET, env={"FAULT": f"seed1.job.json:touch -d 'next year' {specs}"})
-    assert run.code == 1
-    assert "clock skew" in run.output and "specs.jsonl" in run.output
+    checkout.build(TARGET, env={"FAULT": f"seed1.job.json:touch -d 'next year' {specs}"}).ok()
     check_mended(checkout, built)
 
 

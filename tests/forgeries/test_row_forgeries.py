@@ -23,6 +23,7 @@ from rowproof.evidence.verify import verify_bundle
 from rowproof.identities import identity, member_uri
 from rowproof.layout import PROVENANCE, document_digest, render_sums
 from rowproof.records import digest, encode_document
+from rowproof.stages import FORM
 
 ORACLE = "handover-v1/ref-script"
 RANDOM = "handover-v1/b-rnd"
@@ -125,7 +126,7 @@ class ForgedRow(Forged):
             meta["policy"] = {"name": setup["policy"], "identity": seats["policy"]["identity"]}
             meta["partners"] = {member["name"]: member["identity"] for member in setup["members"]}
         if "blob" not in keep:
-            recipes["specs"]["plan"]["blob"] = git_blob(self.read("plan.yaml"))
+            meta["plan"]["blob"] = git_blob(self.read("plan.yaml"))
         if "chain" not in keep:
             upstream: dict[str, str] = {}
             for stage, recipe in recipes.items():
@@ -137,7 +138,6 @@ class ForgedRow(Forged):
             meta["row_key"] = digest(last)
             meta["stage_keys"] = {stage: digest(recipe) for stage, recipe in recipes.items()}
             meta |= {key: last[key] for key in ("board", "row", "engine", "tier")}
-            meta["plan"] = recipes["specs"]["plan"]
             meta["task"] = setup["task"]
             self.write("REPRO.txt", f"snakemake results/{meta['board']}/{meta['row']}\n".encode())
         if "schedule" not in keep:
@@ -945,25 +945,25 @@ def plan_too_deep(f):
 
 @caught_by("plan:row")
 def plan_blob_edited(f):
-    f.edit_recipes(lambda recipes: recipes["specs"]["plan"].update(blob="0" * 40))
+    f.edit_meta(lambda meta: meta["plan"].update(blob="0" * 40))
     f.reseal(keep=["blob"])
 
 
 @caught_by("plan:project")
 def plan_path_elsewhere(f):
-    f.edit_recipes(lambda recipes: recipes["specs"]["plan"].update(path="config/plans/../plans/handover-v1.yaml"))
+    f.edit_meta(lambda meta: meta["plan"].update(path="config/plans/../plans/handover-v1.yaml"))
     f.reseal()
 
 
 @caught_by("plan:project", "history:plan")
 def plan_path_of_another_file(f):
-    f.edit_recipes(lambda recipes: recipes["specs"]["plan"].update(path="config/plans/push-v1.yaml"))
+    f.edit_meta(lambda meta: meta["plan"].update(path="config/plans/push-v1.yaml"))
     f.reseal()
 
 
 @caught_by("bundle:schema", "recipe:schema", "plan:row", "plan:project", "history:plan")
 def plan_reference_null(f):
-    f.edit_recipes(lambda recipes: recipes["specs"].update(plan=None))
+    f.edit_meta(lambda meta: meta.update(plan=None))
     f.reseal(keep=["blob"])
 
 
@@ -1095,12 +1095,6 @@ def unknown_engine(f):
     f.reseal()
 
 
-@caught_by("plan:row", "history:code")
-def another_producer(f):
-    f.edit_recipes(lambda recipes: recipes["simulate"].update(producer="rowproof.chamber.push"))
-    f.reseal()
-
-
 @caught_by("bundle:place", "plan:row", "board:project")
 def board_renamed(f):
     f.edit_recipes(lambda recipes: recipes["bundle"].update(board="handover-v2"))
@@ -1145,7 +1139,7 @@ def another_command(f):
 
 @caught_by("bundle:schema")
 def another_schema_version(f):
-    f.edit("bundle.json", lambda meta: meta.update(schema="rowproof/bundle/2"))
+    f.edit("bundle.json", lambda meta: meta.update(schema="rowproof/bundle/3"))
     f.sign()
 
 
@@ -1218,27 +1212,174 @@ def nesting_beyond_any_stack(f):
 # recipe.json
 
 
-@caught_by("history:code")
-def code_digest_edited(f):
-    def change(recipes):
-        for recipe in recipes.values():
-            if HANDOVER_CODE in recipe["code"]:
-                recipe["code"][HANDOVER_CODE] = "0" * 64
+def edit_code(f, stage="simulate", **change):
+    f.edit_recipes(lambda recipes: recipes[stage]["code"].update(change))
 
-    f.edit_recipes(change)
+
+@caught_by("history:code")
+def code_key_edited(f):
+    edit_code(f, key="0" * 64)
     f.reseal()
 
 
 @caught_by("history:code")
-def code_file_left_out(f):
-    f.edit_recipes(lambda recipes: recipes["simulate"]["code"].pop(HANDOVER_CODE))
+def code_key_of_another_stage(f):
+    edit_code(f, key=f.load("recipe.json")["specs"]["code"]["key"])
     f.reseal()
 
 
 @caught_by("history:code")
-def code_file_made_up(f):
-    f.edit_recipes(lambda recipes: recipes["summary"]["code"].update({"workflow/rowproof/audit.py": "0" * 64}))
+def code_key_of_another_row(f):
+    other = json.loads((f.world.built / RANDOM / "recipe.json").read_bytes())
+    edit_code(f, key=other["simulate"]["code"]["key"])
     f.reseal()
+
+
+@caught_by("recipe:schema", "history:code", ...)
+def code_key_left_out(f):
+    f.edit_recipes(lambda recipes: recipes["simulate"]["code"].pop("key"))
+    f.reseal()
+
+
+@caught_by("recipe:schema")
+def code_files_beside_the_key(f):
+    edit_code(f, files={HANDOVER_CODE: "0" * 64})
+    f.reseal()
+
+
+@caught_by("recipe:schema")
+def form_as_a_text(f):
+    edit_code(f, form=str(FORM))
+    f.reseal()
+
+
+@caught_by("recipe:schema")
+def form_as_a_truth_value(f):
+    edit_code(f, form=True)
+    f.reseal()
+
+
+@caught_by("recipe:schema")
+def what_is_shown_stands_in_a_recipe(f):
+    f.edit_recipes(lambda recipes: recipes["simulate"].update(producer="rowproof.chamber.handover"))
+    f.reseal()
+
+
+@caught_by("history:code")
+def data_file_made_up(f):
+    f.edit_recipes(lambda recipes: recipes["simulate"]["data"].update({"config/none.yaml": "0" * 64}))
+    f.reseal()
+
+
+# Places: where the code lay, by the word of the provenance
+
+
+def edit_places(f, stage="simulate", **change):
+    def edit(document):
+        for key, value in change.items():
+            if value is None:
+                document["places"][stage].pop(key)
+            else:
+                document["places"][stage][key] = value
+
+    f.edit(PROVENANCE, edit)
+    f.bind()
+
+
+@caught_by("history:code", "history:pins")
+def another_producer(f):
+    edit_places(f, producer="rowproof.chamber.push")
+
+
+@caught_by("history:code", "history:pins")
+def no_producer(f):
+    edit_places(f, producer=None)
+
+
+@caught_by("recipe:places")
+def a_producer_of_the_forger_at_a_commit_of_his(f):
+    """Places, key, files and commit agree with one another: only what the engine names gives it away."""
+    f.world.made_by(f, *f.world.foreign)
+
+
+@caught_by("recipe:places")
+def a_script_of_the_forger_at_a_commit_of_his(f):
+    f.world.made_by(f, *f.world.foreign_script)
+
+
+@caught_by("history:code")
+def own_policy_left_out_of_places_and_key(f):
+    """A key that does not say which policy played."""
+    f.world.made_by(f, f.world.commits["other_policy"], modules=None)
+
+
+@caught_by("history:code")
+def other_files(f):
+    files = f.load(PROVENANCE)["places"]["simulate"]["files"]
+    edit_places(f, files={**files, HANDOVER_CODE: "0" * 64})
+
+
+@caught_by("history:code")
+def a_file_more(f):
+    files = f.load(PROVENANCE)["places"]["simulate"]["files"]
+    edit_places(f, files={**files, "workflow/rowproof/audit.py": "0" * 64})
+
+
+@caught_by("history:code")
+def a_file_less(f):
+    files = f.load(PROVENANCE)["places"]["simulate"]["files"]
+    edit_places(f, files={path: sha for path, sha in files.items() if path != HANDOVER_CODE})
+
+
+@caught_by("history:code")
+def no_files(f):
+    edit_places(f, files=None)
+
+
+@caught_by("history:code")
+def another_module(f):
+    edit_places(f, modules=["rowproof.chamber.handover_egos.random"])
+
+
+@caught_by("provenance:form", "history:code", "history:pins")
+def stage_without_a_place(f):
+    f.edit(PROVENANCE, lambda document: document["places"].pop("simulate"))
+    f.bind()
+
+
+@caught_by("provenance:form")
+def place_of_no_stage(f):
+    f.edit(PROVENANCE, lambda document: document["places"].update(audit=document["places"]["simulate"]))
+    f.bind()
+
+
+@caught_by("provenance:form", ...)
+def no_places(f):
+    f.edit(PROVENANCE, lambda document: document.update(places={}))
+    f.bind()
+
+
+@caught_by("provenance:form")
+def unknown_word_in_a_place(f):
+    edit_places(f, reviewed=True)
+
+
+@caught_by("provenance:form", ...)
+def places_of_odd_shape(f):
+    f.edit(PROVENANCE, lambda document: document.update(places=dict.fromkeys(document["places"], ["all"])))
+    f.bind()
+
+
+@caught_by("provenance:form", ...)
+def provenance_of_the_earlier_form(f):
+    """That form did not say where code lay, and its recipes held it themselves."""
+
+    def change(document):
+        document.pop("places")
+        document["schema"] = "rowproof/provenance/2"
+
+    f.edit(PROVENANCE, change)
+    f.bind()
 
 
 @caught_by("provenance:form", "history:pins")
@@ -1299,7 +1440,7 @@ def unknown_key_in_a_recipe(f):
 
 @caught_by("recipe:schema")
 def unknown_key_beside_the_plan(f):
-    f.edit_recipes(lambda recipes: recipes["specs"]["plan"].update(tag="prereg"))
+    f.edit_meta(lambda meta: meta["plan"].update(tag="prereg"))
     f.reseal()
 
 

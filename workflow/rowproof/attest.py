@@ -2,7 +2,9 @@
 
 Which units are compared follows from both codes, so nobody can choose them. Exact engines: all episodes. Others: as
 many as :data:`DRAWN` episodes of each row. Trainings: the first update of every seed, and one whole training of a drawn
-seed. Selections: the checkpoints that the bundle holds. Times cannot be made again: the programs that were timed must
+seed. Selections: the checkpoints that the bundle holds. Where a unit takes minutes (whole trainings, runs of a board of
+the tier ``statistical``) the records of the bundle stand for the old code if the new code makes the same bytes. Times
+cannot be made again: the programs that were timed must
 be untouched, and the records that say what they computed attested.
 """
 
@@ -31,7 +33,7 @@ from rowproof.jobs import installed
 from rowproof.layout import document_digest, learned_files
 from rowproof.provenance import TIME_FORMAT
 from rowproof.recipes import Project, Recorded, board_statuses, record_recipes, stages_of, timing_recipe
-from rowproof.records import decode, digest, encode_document, encode_line
+from rowproof.records import decode, digest, encode_document, encode_line, split_lines
 from rowproof.stages import stage_key
 
 if TYPE_CHECKING:
@@ -195,11 +197,27 @@ def _comparison(setup: "BoardSetup", found: Difference, results: Path) -> _Compa
     return _Comparison(found, draw, "episodes", of, drawn, ({**task, "units": units},))
 
 
+def clean_commit(root: Path) -> str:
+    """The commit of a checkout that is not modified.
+
+    Raises:
+        RowproofError: it is.
+    """
+    state = git.tree_state(root)
+    if state.dirty:
+        raise RowproofError(
+            f"an attestation speaks of commits: the checkout must be clean, found {', '.join(state.changed)} modified: "
+            "commit first"
+        )
+    return state.commit
+
+
 def attest(
     setup: "BoardSetup",
     project: Project,
     rows: Sequence[str],
     stages: Sequence[str],
+    commit: str,
     cores: int,
     write: Callable[[str], Any],
 ) -> tuple[list[Path], bool]:
@@ -207,18 +225,21 @@ def attest(
 
     Stages that differ are said and left out: their rows are stale.
 
+    Args:
+        setup: the board.
+        project: what its statuses rest on.
+        rows: of the board.
+        stages: some of :data:`ATTESTED`.
+        commit: that of the checkout (:func:`clean_commit`).
+        cores: processes at once.
+        write: takes a line for each comparison.
+
     Returns:
         The files written, and whether everything that was compared is equal.
 
     Raises:
-        RowproofError: the checkout is modified, or a commit cannot be run.
+        RowproofError: a commit cannot be run.
     """
-    state = git.tree_state(project.root)
-    if state.dirty:
-        raise RowproofError(
-            f"an attestation speaks of commits: the checkout must be clean, found {', '.join(state.changed)} modified: "
-            "commit first"
-        )
     # What a clock showed rests on attested records.
     wanted = [f for f in differences(setup, project) if f.row in rows and f.stage in stages]
     bridged = project.equivalences
@@ -230,8 +251,8 @@ def attest(
     made: dict[str, dict[str, Any]] = {}
     with tempfile.TemporaryDirectory(prefix="rowproof-attest-") as temporary:
         trees = Trees(project.root, Path(temporary) / "trees", setup.engine.files)
-        for commit in {state.commit, *(found.commit for found in wanted)}:
-            trees.at(commit)
+        for each in sorted({commit, *(found.commit for found in wanted)}):
+            trees.at(each)
         plain = [found for found in wanted if found.stage != "time"]
         comparisons = [_comparison(setup, found, project.results) for found in plain]
         with ThreadPoolExecutor(cores) as pool:
@@ -242,7 +263,7 @@ def attest(
                 return run_units(trees.at(commit), _as_of(c.tasks[number], c, commit), folder)
 
             new = {
-                (index, number): pool.submit(run, index, number, state.commit)
+                (index, number): pool.submit(run, index, number, commit)
                 for index, c in enumerate(comparisons)
                 for number in range(len(c.tasks))
             }
@@ -252,39 +273,53 @@ def attest(
                     new[index, number],
                     c,
                     number,
-                    project.results,
-                    board,
+                    project.results / board / c.difference.row,
+                    setup,
                     partial(run, index, number, c.difference.commit),
                 )
                 for index, c in enumerate(comparisons)
                 for number in range(len(c.tasks))
             }
             for index, c in enumerate(comparisons):
-                sides = [b"".join(each[index, n].result() for n in range(len(c.tasks))) for each in (old, new)]
-                _judge(setup, c, sides[0], sides[1], state.commit, made, write)
+                tasks = range(len(c.tasks))
+                made_old = [old[index, number].result() for number in tasks]
+                made_new = b"".join(new[index, number].result() for number in tasks)
+                by = sorted({how for _, how in made_old})
+                _judge(setup, c, b"".join(data for data, _ in made_old), made_new, by, commit, made, write)
     for found in wanted:
         if found.stage == "time":
-            _judge_timing(setup, found, state.commit, made, project, write)
+            _judge_timing(setup, found, commit, made, project, write)
     whole = sum(len(rows) for rows in made.values()) == len(wanted)
-    return _write(setup, made, started, state.commit, project.root), whole
+    return _write(setup, made, started, commit, project.root), whole
 
 
 def _recorded_or(
-    new: Future[bytes], c: _Comparison, number: int, results: Path, board: str, run: Callable[[], bytes]
-) -> bytes:
-    """What the old code made of a task: of a whole training what the bundle records, if the new code made the same.
+    new: Future[bytes], c: _Comparison, number: int, folder: Path, setup: "BoardSetup", run: Callable[[], bytes]
+) -> tuple[bytes, str]:
+    """What the old code made of a task, and how that is known.
 
-    Then nothing is gained by another run of the old code; where they differ, it shows whether the host is the cause.
+    Whole trainings take minutes. If the new code made what the bundle in ``folder`` records, another run of the old
+    code adds nothing; where they differ, it shows whether the host is the cause.
     """
-    whole = c.tasks[number]["whole"]
-    if whole:
-        recorded = b""
-        for seed in whole:
-            data = (results / board / c.difference.row / learned_files(seed)[0]).read_bytes()
-            recorded += encode_line(decode(data, "training")).encode() + b"\n"
-        if new.result() == recorded:
-            return recorded
-    return run()
+    recorded = _recorded(c.difference.stage, c.tasks[number], folder, setup)
+    if recorded is not None and new.result() == recorded:
+        return recorded, "recorded"
+    return run(), "run"
+
+
+def _recorded(stage: str, task: Mapping[str, Any], folder: Path, setup: "BoardSetup") -> bytes | None:
+    """The canonical lines of a task that trains for minutes, as a bundle records them; None for other tasks."""
+    if stage == "simulate" and setup.board.tier == "statistical":
+        lines = [
+            line + b"\n"
+            for seed in setup.plan.grid.seeds
+            for _, line in split_lines((folder / episode_file(seed)).read_bytes(), episode_file(seed))
+        ]
+        return b"".join(lines[index] for index in task["units"])
+    if stage == "train" and task["whole"]:
+        documents = (decode((folder / learned_files(seed)[0]).read_bytes(), "training") for seed in task["whole"])
+        return "".join(f"{encode_line(each)}\n" for each in documents).encode()
+    return None
 
 
 def _as_of(task: Mapping[str, Any], c: _Comparison, commit: str) -> dict[str, Any]:
@@ -298,6 +333,7 @@ def _judge(
     c: _Comparison,
     old: bytes,
     new: bytes,
+    by: list[str],
     commit: str,
     made: dict[str, dict[str, Any]],
     write: Callable[[str], Any],
@@ -313,7 +349,7 @@ def _judge(
         "before": _side(found.before, found.commit),
         "after": _side(found.after, commit),
         "draw": c.draw,
-        "units": {"what": c.what, "of": c.of or lines, "drawn": c.drawn, "compared_sha256": sha256_hex(old)},
+        "units": {"what": c.what, "of": c.of or lines, "drawn": c.drawn, "old": by, "compared_sha256": sha256_hex(old)},
     }
     made.setdefault(found.stage, {})[found.row] = entry
     write(f"equal   {name} {found.stage}: {lines} {c.what} compared")
@@ -351,7 +387,13 @@ def _judge_timing(
         "before": _side(found.before, found.commit),
         "after": _side(found.after, commit),
         "draw": draw_of("time", name, found.before["code"], found.after["code"]),
-        "units": {"what": "programs", "of": len(new), "drawn": None, "compared_sha256": digest(new)},
+        "units": {
+            "what": "programs",
+            "of": len(new),
+            "drawn": None,
+            "old": ["recorded"],
+            "compared_sha256": digest(new),
+        },
     }
     made.setdefault("time", {})[found.row] = entry
     write(f"equal   {name} time: {len(new)} programs untouched, records attested")

@@ -68,7 +68,12 @@ def _verify(args: argparse.Namespace) -> int:
         for table in tables:
             table.render(print, verbose=not args.quiet)
     undecided = args.strict and any(check.verdict == "unknown" for table in tables for check in table.checks)
-    return 0 if all(table.passed for table in tables) and not undecided else 1
+    if any(table.verdict == "fail" for table in tables):
+        return 1
+    if any(table.crashed for table in tables):
+        # Neither good nor refuted: something is wrong with the checker or with where it runs.
+        return 2
+    return 1 if undecided else 0
 
 
 def _why(args: argparse.Namespace) -> int:
@@ -104,7 +109,7 @@ def _lock(args: argparse.Namespace) -> int:
 
 
 def _attest(args: argparse.Namespace) -> int:
-    from rowproof.attest import ATTESTED, attest
+    from rowproof.attest import ATTESTED, attest, clean_commit
     from rowproof.boards import load_config
     from rowproof.recipes import Project
 
@@ -114,11 +119,12 @@ def _attest(args: argparse.Namespace) -> int:
     names = row_names(args.rows, known) if args.rows else known
     project = Project.read(root, root / "results", root / "work")
     stages = args.stage or list(ATTESTED)
+    commit = clean_commit(root)
     complete, paths = True, []
     for board, setup in setups.items():
         rows = [name.removeprefix(f"{board}/") for name in names if name.rpartition("/")[0] == board]
         if rows:
-            written, whole = attest(setup, project, rows, stages, args.cores, print)
+            written, whole = attest(setup, project, rows, stages, commit, args.cores, print)
             paths += written
             complete = complete and whole
     for path in paths:

@@ -33,7 +33,7 @@ DOCUMENT_FIELDS = {
 }
 ROW_FIELDS = {"before": (dict,), "after": (dict,), "draw": (str,), "units": (dict,)}
 SIDE_FIELDS = {"commit": (str,), "code": (dict,), "places": (dict,)}
-UNITS_FIELDS = {"what": (str,), "of": (int,), "drawn": (list, NULL), "compared_sha256": (str,)}
+UNITS_FIELDS = {"what": (str,), "of": (int,), "drawn": (list, NULL), "old": (list,), "compared_sha256": (str,)}
 MADE_FIELDS = {"started": (str,), "ended": (str,), "seconds": (float,), "platform": (str,), "versions": (dict,)}
 
 

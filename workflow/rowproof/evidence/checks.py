@@ -29,10 +29,18 @@ class Check:
 
 @dataclass
 class CheckTable:
-    """Checks of one subject (a bundle or an archive), in the order in which they were made."""
+    """Checks of one subject (a bundle or an archive), in the order in which they were made.
+
+    Attributes:
+        subject: what is checked.
+        checks: the lines so far.
+        crashed: those of them that ended in an error of the checker itself. Such a check says nothing of the evidence,
+            and yet no subject passes with one, or evidence could escape a check by making it fail to run.
+    """
 
     subject: str
     checks: list[Check] = field(default_factory=list)
+    crashed: list[Check] = field(default_factory=list)
 
     def add(self, check_id: str, holds: bool | None, must: str, found: str) -> bool:
         """Append a check; ``holds=None`` means unknown. Returns whether it passed."""
@@ -42,33 +50,45 @@ class CheckTable:
 
     @contextmanager
     def guard(self, check_id: str, must: str) -> Iterator[None]:
-        """Turn an exception of the block into a failing check: hostile evidence must never crash a verifier.
+        """Turn an exception of the block into a line of the table: no evidence must ever crash a verifier.
 
-        A :class:`HistoryGap` makes the check unknown.
+        What the block itself says against the evidence (:class:`RowproofError`) and what cannot be read make the check
+        fail, a :class:`HistoryGap` makes it unknown. Any other exception was foreseen by nobody: the check is unknown
+        as well, and among :attr:`crashed`.
         """
         try:
             yield
         except HistoryGap as gap:
             self.add(check_id, None, must, str(gap))
+        except (RowproofError, OSError) as error:
+            self.add(check_id, False, must, "; ".join(str(error).splitlines()))
         except Exception as error:
-            text = str(error) if isinstance(error, RowproofError | OSError) else f"{type(error).__name__}: {error}"
-            self.add(check_id, False, must, "; ".join(text.splitlines()))
+            text = "; ".join(f"{type(error).__name__}: {error}".splitlines())
+            self.add(check_id, None, must, f"cannot be checked: {text}")
+            self.crashed.append(self.checks[-1])
+
+    @property
+    def verdict(self) -> Verdict:
+        """``fail`` where a check fails or there is none, ``unknown`` where one crashed, else ``pass``."""
+        if not self.checks or any(check.verdict == "fail" for check in self.checks):
+            return "fail"
+        return "unknown" if self.crashed else "pass"
 
     @property
     def passed(self) -> bool:
-        """Whether there is at least one check and none fails (unknown does not fail)."""
-        return bool(self.checks) and all(check.verdict != "fail" for check in self.checks)
+        """Whether there is at least one check, none fails and none crashed (other unknown ones do not count)."""
+        return self.verdict == "pass"
 
     @property
     def failures(self) -> list[Check]:
-        """The failing checks."""
-        return [check for check in self.checks if check.verdict == "fail"]
+        """What keeps the subject from passing: the failing checks and those that crashed."""
+        return [check for check in self.checks if check.verdict == "fail" or check in self.crashed]
 
     def as_json(self) -> dict[str, Any]:
         """The table as plain JSON data."""
         return {
             "subject": self.subject,
-            "verdict": "pass" if self.passed else "fail",
+            "verdict": self.verdict,
             "checks": [{"id": c.id, "verdict": c.verdict, "must": c.must, "found": c.found} for c in self.checks],
         }
 
@@ -83,7 +103,7 @@ class CheckTable:
             write(printable(line))
         counts = {v: sum(c.verdict == v for c in self.checks) for v in ("pass", "fail", "unknown")}
         write(
-            f"{'PASS' if self.passed else 'FAIL'} {printable(self.subject)}: "
+            f"{self.verdict.upper()} {printable(self.subject)}: "
             f"{counts['pass']} passed, {counts['fail']} failed, {counts['unknown']} unknown"
         )
 

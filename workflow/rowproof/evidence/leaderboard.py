@@ -144,10 +144,11 @@ def _read_rows(board: Mapping[str, Any], folder: Path, root: Path) -> list[dict[
     for row in board["rows"]:
         try:
             with unwatched():
-                checks = verify_bundle(folder / row, root).checks
+                verified = verify_bundle(folder / row, root)
             # A row whose commit is not here vouches for its own cleanliness; that is enough to read it, not to rank it.
             ranked = ("eligibility:clean",)
-            found = [c for c in checks if c.verdict == "fail" or (c.verdict == "unknown" and c.id in ranked)]
+            unranked = [c for c in verified.checks if c.verdict == "unknown" and c.id in ranked]
+            found = [*verified.failures, *(c for c in unranked if c not in verified.failures)]
             problems += [f"{row}: {check.id}: {check.found}" for check in found]
             data = (folder / row / "bundle.json").read_bytes()
             document = decode(data, f"{row}/bundle.json")
