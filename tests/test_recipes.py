@@ -9,18 +9,17 @@ import time
 
 import pytest
 import yaml
-from bundles import commit_all, make_project, make_row
+from bundles import code_tree, commit_all, make_project, make_row
+from bundles import recipes_of as recipes_of_row
 from helpers import ROOT
-from rowproof import recipes
 from rowproof.boards import load_board
 from rowproof.checkpoints import store, uri_of
 from rowproof.closure import HashCache
 from rowproof.errors import ConfigError, StaleInputError
 from rowproof.launches import LATENCY_VARIABLE
 from rowproof.layout import PROVENANCE, SUMS, bundle_files, document_digest, learned_files, render_sums
+from rowproof.plan_lock import write_lock
 from rowproof.recipes import (
-    LEARNED_STAGES,
-    STAGES,
     compare_recipes,
     prepare,
     read_launch,
@@ -28,10 +27,10 @@ from rowproof.recipes import (
     read_recorded,
     row_recipes,
     shards_of,
-    stage_keys,
     write_launch,
 )
 from rowproof.records import digest, encode_document
+from rowproof.stages import LEARNED_STAGES, SCRIPTS, STAGES, bare, stage_keys
 
 BOARD, ROW = "handover-v1", "b-stat"
 
@@ -64,7 +63,7 @@ def own(project, tmp_path):
 
 
 def recipes_of(root, row=ROW, cache=None):
-    return row_recipes(load_board(root, BOARD), row, root, cache or HashCache(None), read_pins(root))
+    return recipes_of_row(root, BOARD, row, cache)
 
 
 def edit(path, old, new):
@@ -83,13 +82,13 @@ def test_stage_keys_chain(project):
     for before, stage in itertools.pairwise(STAGES):
         assert found[stage]["upstream"] == {before: keys[before]}
     assert found[STAGES[0]]["upstream"] == {}
-    assert keys == {stage: digest(found[stage]) for stage in STAGES}
+    assert keys == {stage: digest(bare(found[stage])) for stage in STAGES}
 
 
 @pytest.mark.parametrize("stage", STAGES)
 def test_a_changed_stage_changes_the_keys_from_there_on(own, stage):
     before = stage_keys(recipes_of(own))
-    with (own / recipes.SCRIPTS[stage]).open("a") as stream:
+    with (own / SCRIPTS[stage]).open("a") as stream:
         stream.write("\nadded = 1\n")
     after = stage_keys(recipes_of(own))
     index = STAGES.index(stage)
@@ -101,7 +100,7 @@ def test_rows_and_boards_have_keys_of_their_own():
     for board in ("handover-v1", "push-v1"):
         setup = load_board(ROOT, board)
         for row in setup.board.rows:
-            keys.append(stage_keys(row_recipes(setup, row, ROOT, HashCache(None), read_pins(ROOT)))["bundle"])
+            keys.append(stage_keys(row_recipes(setup, row, code_tree(ROOT)))["bundle"])
     assert len(set(keys)) == len(keys) >= 6
 
 
@@ -128,10 +127,11 @@ import json, sys
 from pathlib import Path
 from rowproof.boards import load_board
 from rowproof.closure import HashCache
-from rowproof.recipes import read_pins, row_recipes, stage_keys
+from rowproof.recipes import CodeTree, read_pins, row_recipes
+from rowproof.stages import stage_keys
 root = Path(sys.argv[1])
-setup = load_board(root, "handover-v1")
-print(json.dumps(stage_keys(row_recipes(setup, "b-stat", root, HashCache(None), read_pins(root)))))
+tree = CodeTree.of_checkout(root, HashCache(None), read_pins(root))
+print(json.dumps(stage_keys(row_recipes(load_board(root, "handover-v1"), "b-stat", tree))))
 """
 
 
@@ -189,23 +189,20 @@ def test_one_change_is_named_once_at_its_first_stage(own, file, old, new, expect
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "item"),
+    ("old", "new", "item", "stage"),
     [
-        ("lateral_window_m: 0.001", "lateral_window_m: 0.002", "setup.cell.lateral_window_m"),
-        ("n_resamples: 100", "n_resamples: 101", "statistics.n_resamples"),
-        ("episodes_per_partner: 2", "episodes_per_partner: 3", "setup.episodes_per_partner"),
+        ("lateral_window_m: 0.001", "lateral_window_m: 0.002", "setup.cell.lateral_window_m", "specs"),
+        ("n_resamples: 100", "n_resamples: 101", "statistics.n_resamples", "summary"),
+        ("episodes_per_partner: 2", "episodes_per_partner: 3", "setup.episodes_per_partner", "specs"),
     ],
 )
-def test_a_changed_plan_is_named_with_its_value_and_its_blob(own, old, new, item):
+def test_a_changed_plan_is_named_with_its_value_where_it_enters(own, old, new, item, stage):
     before = recipes_of(own)
     edit(own / "config/plans/handover-v1.yaml", old, new)
-    found = compare_recipes(before, recipes_of(own))
-    named = {c.item: c for c in found}
-    assert set(named) == {item, "plan.blob"}
-    # Another plan asks for new episodes, whatever changed in it.
-    assert named["plan.blob"].stage == "specs"
-    assert str(named[item].before) != str(named[item].after)
-    assert named[item].describe().startswith(f"{named[item].stage}: config {item}: ")
+    (change,) = compare_recipes(before, recipes_of(own))
+    assert (change.item, change.stage) == (item, stage)
+    assert change.describe() == f"{stage}: config {item}: {change.before!r} -> {change.after!r}"
+    assert change.before != change.after
 
 
 def test_equal_recipes_have_no_changes(project):
@@ -214,12 +211,27 @@ def test_equal_recipes_have_no_changes(project):
 
 def test_added_and_removed_code_is_called_so(project):
     before, after = recipes_of(project), recipes_of(project)
-    before["bundle"]["code"]["workflow/old.py"] = "0"
-    after["bundle"]["code"]["workflow/new.py"] = "0"
+    before["bundle"] |= {"code": {"form": 2, "key": "0"}, "files": {"workflow/old.py": "0", "workflow/a.py": "1"}}
+    after["bundle"] |= {"code": {"form": 2, "key": "1"}, "files": {"workflow/new.py": "2", "workflow/b.py": "1"}}
+    # The file that only moved is none of the causes.
     assert [c.describe() for c in compare_recipes(before, after)] == [
         "bundle: code workflow/new.py added",
         "bundle: code workflow/old.py removed",
     ]
+
+
+def test_changed_code_without_a_changed_file_is_named_by_its_script(project):
+    before, after = recipes_of(project), recipes_of(project)
+    after["bundle"]["code"] = {"form": 2, "key": "0"}
+    (change,) = compare_recipes(before, after)
+    assert change.describe() == "bundle: code workflow/scripts/assemble.py (what it reaches, or in which order) changed"
+
+
+def test_the_places_of_code_enter_no_key(project):
+    before, after = recipes_of(project), recipes_of(project)
+    for recipe in after.values():
+        recipe |= {"script": "elsewhere.py", "files": {f"new/{path}": sha for path, sha in recipe["files"].items()}}
+    assert compare_recipes(before, after) == [] and stage_keys(before) == stage_keys(after)
 
 
 def test_comments_and_unrelated_files_change_nothing(own):
@@ -454,8 +466,7 @@ COCARRY_LEARNED = ("b-aht", "b-blind", "b-joint")
 
 
 def cocarry_keys(root, row="b-aht", cache=None):
-    setup = load_board(root, "cocarry-v1")
-    return stage_keys(row_recipes(setup, row, root, cache or HashCache(None), read_pins(root)))
+    return stage_keys(recipes_of_row(root, "cocarry-v1", row, cache))
 
 
 def first_changed(before, after):
@@ -466,8 +477,7 @@ def first_changed(before, after):
 
 
 def test_learned_stage_keys_chain(project):
-    setup = load_board(project, "cocarry-v1")
-    found = row_recipes(setup, "b-aht", project, HashCache(None), read_pins(project))
+    found = recipes_of_row(project, "cocarry-v1", "b-aht")
     assert tuple(found) == LEARNED_STAGES == ("train", "select", *STAGES)
     keys = stage_keys(found)
     for before, stage in itertools.pairwise(LEARNED_STAGES):
@@ -479,8 +489,7 @@ def test_learned_stage_keys_chain(project):
 
 
 def test_rows_that_are_not_learned_have_no_training(project):
-    setup = load_board(project, "cocarry-v1")
-    assert tuple(row_recipes(setup, "b-stat", project, HashCache(None), read_pins(project))) == STAGES
+    assert tuple(recipes_of_row(project, "cocarry-v1", "b-stat")) == STAGES
 
 
 def test_every_learned_row_has_trainings_of_its_own():
@@ -498,7 +507,6 @@ def stage_of_edit(project, tmp_path_factory):
         path = root / "workflow" / file
         text = path.read_text()
         path.write_text(text + "\nadded = 1\n")
-        cache.closures.clear()
         after = cocarry_keys(root, cache=cache)
         path.write_text(text)
         return first_changed(before, after)
@@ -557,8 +565,8 @@ PLAN_OF_COCARRY, TRAINING_OF_AHT = "config/plans/cocarry-v1.yaml", "config/train
         (PLAN_OF_COCARRY, "episodes_per_seed: 3", "episodes_per_seed: 4", "select"),
         (PLAN_OF_COCARRY, "seeds: [0, 1, 2, 3, 4]", "seeds: [0, 1, 2, 3, 4, 5]", "specs"),
         (PLAN_OF_COCARRY, "episodes_per_partner: 50", "episodes_per_partner: 51", "specs"),
-        (PLAN_OF_COCARRY, "n_resamples: 2000", "n_resamples: 2001", "specs"),
-        (PLAN_OF_COCARRY, "schema:", "# Another plan, by this comment.\nschema:", "specs"),
+        (PLAN_OF_COCARRY, "n_resamples: 2000", "n_resamples: 2001", "summary"),
+        (PLAN_OF_COCARRY, "schema:", "# Another plan, by this comment.\nschema:", None),
         ("requirements.lock", "torch==", "torch==9.", "train"),
         ("config/boards/cocarry-v1.yaml", "tier: outcome", "tier: exact", "bundle"),
     ],
@@ -577,12 +585,9 @@ def test_a_training_file_is_that_of_its_rows_alone(own):
 
 
 def test_a_changed_hyperparameter_is_named_once_at_the_training(own):
-    def found():
-        return row_recipes(load_board(own, "cocarry-v1"), "b-aht", own, HashCache(None), read_pins(own))
-
-    before = found()
+    before = recipes_of_row(own, "cocarry-v1", "b-aht")
     edit(own / TRAINING_OF_AHT, "clip: 0.1", "clip: 0.2")
-    assert changes(before, found()) == [("config", "setup.training.clip", "train")]
+    assert changes(before, recipes_of_row(own, "cocarry-v1", "b-aht")) == [("config", "setup.training.clip", "train")]
 
 
 # --- learned rows: adoption
@@ -659,15 +664,21 @@ def test_a_change_after_training_asks_for_no_training_in_a_clone(own, learned_wo
             assert [(job["stage"], job["shard"]) for job in jobs] == [(stage, f"seed{seed}")]
 
 
-@pytest.mark.parametrize(
-    ("file", "old", "new"),
-    [
-        ("workflow/rowproof/evidence/selection.py", "import math", "X = 1\nimport math"),
-        ("config/training/handover-aht.yaml", "clip: 0.1", "clip: 0.2"),
-    ],
-)
-def test_another_selection_or_training_takes_nothing_over(own, learned_workdir, file, old, new):
-    edit(own / file, old, new)
+def another_selection(own):
+    edit(own / "workflow/rowproof/evidence/selection.py", "import math", "X = 1\nimport math")
+
+
+def another_training(own):
+    text = (own / "config/training/handover-aht.yaml").read_text()
+    text = text.replace("training: handover-aht", "training: handover-aht-2").replace("clip: 0.1", "clip: 0.2")
+    (own / "config/training/handover-aht-2.yaml").write_text(text)
+    edit(own / "config/plans/handover-v1.yaml", "training: handover-aht\n", "training: handover-aht-2\n")
+    write_lock(load_board(own, BOARD))
+
+
+@pytest.mark.parametrize("change", [another_selection, another_training])
+def test_another_selection_or_training_takes_nothing_over(own, learned_workdir, change):
+    change(own)
     commit_all(own)
     plan = learned_state(own, learned_workdir)
     assert plan.state == "stale"

@@ -11,11 +11,9 @@ from importlib import import_module
 from types import SimpleNamespace
 
 import pytest
-from bundles import make_project
+from bundles import make_project, recipes_of
 from rowproof import git
 from rowproof.boards import load_board
-from rowproof.closure import HashCache
-from rowproof.recipes import read_pins, row_recipes
 from rowproof.records import decode, encode_document
 
 pytest.importorskip("rowproof.chamber.learned.networks", reason="torch (extra training) is not installed")
@@ -43,7 +41,7 @@ class Stage:
 
     def __init__(self, root, folder, stage):
         setup = load_board(root, BOARD)
-        self.recipe = row_recipes(setup, ROW, root, HashCache(None), read_pins(root))[stage]
+        self.recipe = recipes_of(root, BOARD, ROW)[stage]
         self.root, self.folder, self.stage = root, folder, stage
         self.document = folder / "train" / f"seed{SEED}.json"
         self.selected = folder / "select" / f"seed{SEED}.json"
