@@ -7,6 +7,7 @@ identities, blob id, recipe keys, manifest, digest list and the digest of the pr
 import json
 import os
 import shutil
+import subprocess
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,9 +21,12 @@ from rowproof.evidence import bundle as writer
 from rowproof.evidence.checks import CheckTable
 from rowproof.evidence.statistics import row_summary
 from rowproof.evidence.verify import verify_bundle
+from rowproof.git import file_at
 from rowproof.identities import identity, member_uri
 from rowproof.layout import PROVENANCE, document_digest, render_sums
+from rowproof.recipes import pins_of
 from rowproof.records import digest, encode_document
+from rowproof.restated import tree_at
 from rowproof.stages import FORM
 
 ORACLE = "handover-v1/ref-script"
@@ -40,12 +44,20 @@ class World:
     Attributes:
         root: the project, a git repository.
         built: holds ``<board>/<row>`` for each bundle.
-        commits: ``before_plan`` (the code is there, the plan is not), ``planned``, ``other_code``, ``head``.
+        commits: ``before_plan`` (the code is there, the plan is not), ``earlier_plan`` (with fewer resamples),
+            ``planned``, ``other_code``, ``foreign`` (with a producer and a script of a forger), ``other_policy``,
+            ``head``; and ``side``, which no other descends from, with another comment in the plan.
     """
 
     root: Path
     built: Path
     commits: dict[str, str]
+
+
+FOREIGN_PRODUCER = "workflow/rowproof/chamber/lenient.py"
+FOREIGN_SCRIPT = "workflow/scripts/lenient.py"
+POLICY_CODE = "workflow/rowproof/chamber/handover_egos/ref_script_handover_ego.py"
+LENIENT = b"LENIENT = True\n"
 
 
 @pytest.fixture(scope="session")
@@ -55,17 +67,33 @@ def world(tmp_path_factory):
     plans = (root / "config/plans").rename(root.parent / f"{root.name}-plans")
     commits = {"before_plan": commit_all(root)}
     plans.rename(root / "config/plans")
+
+    def with_changed(name: str, path: str, change: Callable[[bytes], bytes], source: str | None = None) -> None:
+        file = root / path
+        original = file.read_bytes() if file.is_file() else None
+        file.write_bytes(change((root / (source or path)).read_bytes()))
+        commits[name] = commit_all(root)
+        file.unlink() if original is None else file.write_bytes(original)
+
+    with_changed("earlier_plan", PLAN, lambda data: data.replace(b"n_resamples: 100", b"n_resamples: 90"))
     commits["planned"] = commit_all(root)
-    code = root / HANDOVER_CODE
-    original = code.read_bytes()
-    code.write_bytes(original + b"LENIENT = True\n")
-    commits["other_code"] = commit_all(root)
-    code.write_bytes(original)
+    with_changed("other_code", HANDOVER_CODE, lambda data: data + LENIENT)
+    commit_all(root)
+    with_changed("foreign", FOREIGN_PRODUCER, lambda data: data + LENIENT, HANDOVER_CODE)
+    with_changed("foreign_script", FOREIGN_SCRIPT, lambda data: data + LENIENT, "workflow/scripts/simulate.py")
+    with_changed("other_policy", POLICY_CODE, lambda data: data + LENIENT)
+    with_changed("side", PLAN, lambda data: b"# as agreed\n" + data)
+    git(root, "branch", "-q", "side")
+    git(root, "reset", "-q", "--soft", commits["other_policy"])
     commits["head"] = commit_all(root)
     built = tmp_path_factory.mktemp("forged-rows")
     for name in (ORACLE, RANDOM, PUSH):
         make_row(root, built, *name.split("/"))
     return World(root, built, commits)
+
+
+def git(root: Path, *command: str) -> None:
+    subprocess.run(["git", "-C", str(root), *command], check=True, capture_output=True)
 
 
 class ForgedRow(Forged):
@@ -170,6 +198,23 @@ class ForgedRow(Forged):
 
         self.edit(PROVENANCE, change)
 
+    def made_at(self, commit: str, stage: str = "simulate", **places: Any) -> None:
+        """Claim that a stage ran at a commit by what lay at other places, with the key, files and pins of those.
+
+        A place of None is left out.
+        """
+        document, recipes = self.load(PROVENANCE), self.load("recipe.json")
+        stated = {key: value for key, value in {**document["places"][stage], **places}.items() if value is not None}
+        tree = tree_at(self.world.root, commit)
+        modules = (*([stated["producer"]] if "producer" in stated else []), *stated.get("modules", ()))
+        reached = tree.closure((stated["script"],), modules)
+        recipes[stage] |= {"code": {"form": FORM, "key": reached.key}, "pins": pins_of(reached, tree.pins)}
+        document["places"][stage] = {**stated, "files": reached.files}
+        self.write("recipe.json", encode_document(recipes))
+        self.write(PROVENANCE, encode_document(document))
+        self.edit_jobs(lambda job: job.update(commit=commit), stage)
+        self.reseal()
+
     def verify(self, root: Path | None = None, **options: Any) -> CheckTable:
         return verify_bundle(self.path, root or self.world.root, **options)
 
@@ -209,6 +254,11 @@ def caught_by(*ids: Any, row: str = ORACLE):
         return alteration
 
     return register
+
+
+def blob_of(world, commit, path):
+    """A file of a commit of the world."""
+    return file_at(world.root, world.commits[commit], path)
 
 
 def renumber(record, like):
@@ -893,6 +943,41 @@ def plan_with_another_comment(f):
     f.reseal()
 
 
+@caught_by("plan:project", "setup:plan", "history:plan")
+def earlier_version_of_the_plan(f):
+    f.write("plan.yaml", blob_of(f.world, "earlier_plan", PLAN))
+    f.reseal()
+
+
+@caught_by("plan:project", "setup:plan")
+def earlier_version_of_the_plan_at_its_commit(f):
+    f.write("plan.yaml", blob_of(f.world, "earlier_plan", PLAN))
+    f.edit_jobs(lambda job: job.update(commit=f.world.commits["earlier_plan"]))
+    f.reseal()
+
+
+@caught_by("plan:project", "summary:exact")
+def earlier_version_of_the_plan_and_its_statistics(f):
+    """Found by the plan of today alone, if the summary were that of the other plan."""
+    f.write("plan.yaml", blob_of(f.world, "earlier_plan", PLAN))
+    f.edit_recipes(lambda recipes: recipes["summary"]["statistics"].update(n_resamples=90))
+    f.edit_jobs(lambda job: job.update(commit=f.world.commits["earlier_plan"]))
+    f.reseal(keep=["summary"])
+
+
+@caught_by("plan:project", "history:plan")
+def plan_of_an_unmerged_branch(f):
+    f.write("plan.yaml", blob_of(f.world, "side", PLAN))
+    f.reseal()
+
+
+@caught_by("plan:project")
+def plan_and_commit_of_an_unmerged_branch(f):
+    f.write("plan.yaml", blob_of(f.world, "side", PLAN))
+    f.edit_jobs(lambda job: job.update(commit=f.world.commits["side"]))
+    f.reseal()
+
+
 @caught_by("plan:project", "setup:plan", "records:content", "history:plan")
 def threshold_softened_in_the_plan_alone(f):
     f.edit_plan("angular_window_deg: 5.0", "angular_window_deg: 50.0")
@@ -1299,18 +1384,18 @@ def no_producer(f):
 @caught_by("recipe:places")
 def a_producer_of_the_forger_at_a_commit_of_his(f):
     """Places, key, files and commit agree with one another: only what the engine names gives it away."""
-    f.world.made_by(f, *f.world.foreign)
+    f.made_at(f.world.commits["foreign"], producer="rowproof.chamber.lenient")
 
 
 @caught_by("recipe:places")
 def a_script_of_the_forger_at_a_commit_of_his(f):
-    f.world.made_by(f, *f.world.foreign_script)
+    f.made_at(f.world.commits["foreign_script"], script=FOREIGN_SCRIPT)
 
 
 @caught_by("history:code")
 def own_policy_left_out_of_places_and_key(f):
     """A key that does not say which policy played."""
-    f.world.made_by(f, f.world.commits["other_policy"], modules=None)
+    f.made_at(f.world.commits["other_policy"], modules=None)
 
 
 @caught_by("history:code")
