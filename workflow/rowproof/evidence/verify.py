@@ -871,7 +871,8 @@ class _Checker:
         recipe, places = self.documents["recipe.json"][stage], self._stated_places(stage)
         if recipe["code"]["form"] != FORM:
             raise HistoryGap(
-                f"keys of form {recipe['code']['form']} cannot be made again: build the row, which restates it"
+                f"keys of form {recipe['code']['form']} cannot be made again, those of form {FORM} can: "
+                "build the row, which restates it"
             )
         tree = tree_at(root, commit)
         reached = tree.closure(*_roots(places))
