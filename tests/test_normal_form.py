@@ -1,11 +1,15 @@
+import ast
+import re
 import shutil
 import subprocess
+import symtable
 import sys
+from collections import Counter
 
 import pytest
 from helpers import ROOT
 from rowproof.errors import RowproofError
-from rowproof.normal_form import analyse, module_of, normal_form
+from rowproof.normal_form import _Binder, analyse, module_of, normal_form
 
 BASE = '''
 """Module text."""
@@ -158,8 +162,6 @@ def test_a_name_that_others_can_use_matters(name):
 
 
 def rename(source, old, new):
-    import re
-
     return re.sub(rf"\b{old}\b", new, source)
 
 
@@ -214,6 +216,55 @@ def rename(source, old, new):
 )
 def test_variables_are_told_apart_by_python_s_rules_of_scope(one, other):
     assert not equal(one, other)
+
+
+def classified(text):
+    """How often each name is local, free or global in a function or comprehension: by the package, and by Python."""
+    tree, mine, theirs = ast.parse(text), Counter(), Counter()
+    binder = _Binder()
+    for statement in tree.body:
+        binder.visit(statement)
+    used = {(id(scope), name): scope for scope in binder.scope_of.values() for name in scope.bound}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name):
+            scope = binder.scope_of[id(node)]
+            used[id(scope), node.id] = scope
+        elif isinstance(node, ast.Global):
+            scope = binder.scope_of[id(node)]
+            used.update({(id(scope), name): scope for name in node.names})
+    for (_, name), scope in used.items():
+        if scope.kind in ("function", "comprehension"):
+            owner = scope.owner(name)
+            mine[name, "local" if owner is scope else "global" if owner is binder.module else "free"] += 1
+
+    def visit(table):
+        for symbol in table.get_symbols() if table.get_type() == "function" else ():
+            own = symbol.is_assigned() or symbol.is_referenced() or symbol.is_parameter() or symbol.is_imported()
+            if (own or symbol.is_declared_global()) and not symbol.get_name().startswith("."):
+                kind = "local" if symbol.is_local() else "free" if symbol.is_free() else "global"
+                theirs[symbol.get_name(), kind] += 1
+        for child in table.get_children():
+            visit(child)
+
+    visit(symtable.symtable(text, "source", "exec"))
+    # Python's tables have names of a private kind as they are written anew within a class.
+    return [{key: n for key, n in found.items() if "__" not in key[0]} for found in (mine, theirs)]
+
+
+def test_every_name_of_the_package_is_resolved_as_python_resolves_it():
+    counts = Counter()
+    for path in sorted((ROOT / "workflow/rowproof").rglob("*.py")):
+        mine, python_s = classified(path.read_text(encoding="utf-8"))
+        assert mine == python_s, path
+        for (_, kind), n in mine.items():
+            counts[kind] += n
+    assert counts["local"] > 5000 and counts["global"] > 5000 and counts["free"] > 200
+
+
+def test_odd_names_are_resolved_as_python_resolves_them():
+    mine, python_s = classified(FUNCTION + "x = 1\ndef h():\n    global x, y\n    x = z = [x for x in y]\n    del z\n")
+    assert mine == python_s
+    assert {("x", "global"), ("x", "local"), ("z", "local"), ("last", "free")} <= set(mine)
 
 
 @pytest.mark.parametrize(
@@ -396,6 +447,20 @@ def test_other_code_has_no_place(source):
 @pytest.mark.parametrize("look", ["x.__file__", "x.__module__", "getattr(x, '__file__')", "vars(x)['__spec__']"])
 def test_code_that_asks_for_the_place_of_others_is_known(look):
     assert analyse(f"y = {look}".encode(), "x.py").sees == ["places"]
+
+
+@pytest.mark.parametrize(
+    ("expression", "sees"),
+    [
+        ("import_module(name).__path__", []),
+        ("import_module(f'{__package__}.x').__path__", ["places"]),
+        # This import is shown without its name.
+        ("import_module('rowproof.x').__path__", ["places"]),
+        ("load(name).__path__", ["places"]),
+    ],
+)
+def test_the_place_of_a_module_whose_name_the_code_states_is_known_by_that_name(expression, sees):
+    assert analyse(f"from importlib import import_module\ny = {expression}".encode(), "x.py").sees == sees
 
 
 def test_the_name_of_an_imported_module_is_a_place():

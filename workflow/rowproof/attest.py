@@ -4,8 +4,8 @@ Which units are compared follows from both codes, so nobody can choose them. Exa
 many as :data:`DRAWN` episodes of each row. Trainings: the first update of every seed, and one whole training of a drawn
 seed. Selections: the checkpoints that the bundle holds. Where a unit takes minutes (whole trainings, runs of a board of
 the tier ``statistical``) the records of the bundle stand for the old code if the new code makes the same bytes. Times
-cannot be made again: the programs that were timed must
-be untouched, and the records that say what they computed attested.
+cannot be made again: the programs that were timed must be untouched, and the records that say what they computed
+attested.
 """
 
 import json
@@ -30,7 +30,7 @@ from rowproof.errors import RowproofError
 from rowproof.files import write_atomic
 from rowproof.hashing import sha256_hex
 from rowproof.jobs import installed
-from rowproof.layout import document_digest, learned_files
+from rowproof.layout import document_digest, episode_file, learned_files
 from rowproof.provenance import TIME_FORMAT
 from rowproof.recipes import Project, Recorded, board_statuses, record_recipes, stages_of, timing_recipe
 from rowproof.records import decode, digest, encode_document, encode_line, split_lines

@@ -51,10 +51,6 @@ class HashCache:
         self._path = path
         self._new: dict[str, list] = {}
         self._old: dict[str, list] = {}
-        # Rows of a board share their code; looked up once per cache, that is once per launch.
-        self.closures: dict[tuple, Closure] = {}
-        # Likewise what a clock is to show of all rows of a board.
-        self.timings: dict[tuple, dict] = {}
         self._unsettled: set[str] = set()
         if path is not None:
             try:

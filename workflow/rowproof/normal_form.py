@@ -439,9 +439,9 @@ class _Form:
             elif isinstance(node, ast.Attribute):
                 if node.attr == "exception" and self._is_logger(node.value):
                     continue
-                if node.attr in _ANY_PLACE or (
-                    node.attr == "__name__" and isinstance(node.value, ast.Name) and node.value.id in self.imported
-                ):
+                of_module = isinstance(node.value, ast.Name) and node.value.id in self.imported
+                asked = node.attr in _ANY_PLACE or (node.attr == "__name__" and of_module)
+                if asked and not self._is_loaded_by_name(node.value):
                     self.sees.add("places")
                 if node.attr == "stderr" and not isinstance(node.ctx, ast.Load):
                     self.sees.update(("errors", "logs"))
@@ -463,6 +463,16 @@ class _Form:
                         if inside.value in _ANY_PLACE or inside.value == "__name__":
                             self.sees.add("places")
                         yield inside.value
+
+    def _is_loaded_by_name(self, node: ast.AST) -> bool:
+        """Whether an expression is a module whose name the code states, so that it cannot move unseen."""
+        return (
+            isinstance(node, ast.Call)
+            and self._stands_for(node.func) == "importlib.import_module"
+            and len(node.args) == 1
+            and not isinstance(node.args[0], ast.Constant)
+            and not any(isinstance(n, ast.Name) and n.id in _OWN_PLACE for n in ast.walk(node))
+        )
 
     def _is_logger(self, node: ast.AST) -> bool:
         return (
