@@ -74,7 +74,7 @@ def edit(path, old, new):
 def test_help_names_every_command(run):
     code, out, _ = run("--help")
     assert code == 0
-    for command in ("verify", "why", "reproduce", "leaderboard", "list", "generate"):
+    for command in ("verify", "why", "lock", "attest", "reproduce", "leaderboard", "list", "generate"):
         assert re.search(rf"^    {command}\s", out, re.MULTILINE)
         assert run(command, "--help")[0] == 0
 
@@ -145,21 +145,59 @@ def test_why_of_a_missing_row(project, run):
     assert "there is no bundle yet" in out
 
 
+def test_why_tells_of_a_board_when_all_of_it_is_asked_for(project, run):
+    told = "board handover-v1 is stale: rows ref-script, b-rnd are not current"
+    for arguments in ((), ("handover-v1",)):
+        code, out, _ = run("why", *arguments)
+        assert code == 1 and told in out.splitlines()
+    assert told not in run("why", ROW, "handover-v1/b-rnd")[1]
+
+
+PARTNERS = "config/partners/handover-place-partners-v1.yaml"
+CHANGED_MEMBER = 'grasp_pose_bias_deg: "30.0"', 'grasp_pose_bias_deg: "31.0"'
+
+
+def test_a_changed_partner_is_refused_until_its_set_has_another_version(project, run):
+    edit(project / PARTNERS, *CHANGED_MEMBER)
+    for command in ("why", "lock", "reproduce"):
+        code, out, err = run(command, *([ROW] if command == "reproduce" else []))
+        assert (code, out) == (2, ""), command
+        assert err.startswith("rowproof: config/plans/handover-v1.lock.json: partner handover_place_partners@v1/")
+        assert err.endswith("restore it, or give the new content a name or version of its own\n")
+    edit(project / PARTNERS, "version: 1", "version: 2")
+    code, out, err = run("why", ROW)
+    assert code == 2 and "found no digest: run `rowproof lock handover-v1` and commit" in err
+    assert run("lock")[1] == "config/plans/handover-v1.lock.json: wrote: commit it with the plan\n"
+    assert run("lock", "handover-v1")[1] == "config/plans/handover-v1.lock.json: pins everything already\n"
+    assert run("why", ROW)[0] == 1
+
+
+def test_lock_of_an_unknown_board(project, run):
+    code, _, err = run("lock", "absent")
+    assert code == 2 and "absent: must be a board of this project (handover-v1)" in err
+
+
 def test_why_names_changed_item_stage_hits_and_estimate(project, run):
-    path = "config/partners/handover-place-partners-v1.yaml"
-    edit(project / path, 'grasp_pose_bias_deg: "30.0"', 'grasp_pose_bias_deg: "31.0"')
+    edit(project / PARTNERS, *CHANGED_MEMBER)
+    edit(project / PARTNERS, "version: 1", "version: 2")
+    assert run("lock")[0] == 0
     item = "setup.members[presenter_mismatch_30].params.grasp_pose_bias_deg"
     code, out, _ = run("why", ROW)
     assert code == 1
     assert f"specs: config {item} in config/partners/" in out and "'30.0' -> '31.0'" in out
     assert f"makes stale: {ROW}\n" in out
     code, out, _ = run("why", "--json")
-    report = {entry["row"]: entry for entry in json.loads(out)}
+    report = {entry["row"]: entry for entry in json.loads(out) if "row" in entry}
     assert code == 1 and len(report) == 3
     entry = report[ROW]
     assert entry["state"] == "stale" and entry["rebuild_stages"] == ["specs", "simulate", "summary", "bundle"]
     assert entry["estimated_seconds"] == 0.0
-    [change] = entry["changes"]
+    [change, version] = entry["changes"]
+    assert (version["item"], version["before"], version["after"]) == (
+        "setup.partner_set",
+        "handover_place_partners@v1",
+        "handover_place_partners@v2",
+    )
     assert (change["kind"], change["item"], change["stage"]) == ("config", item, "specs")
     assert (change["before"], change["after"], change["hits"]) == ("30.0", "31.0", [ROW])
 

@@ -4,9 +4,9 @@ import subprocess
 import pytest
 from rowproof import git
 from rowproof.errors import GateError, HistoryGap
-from rowproof.jobs import check_gate
+from rowproof.jobs import binding_plan, check_gate
 
-PLAN = "config/plans/p.yaml"
+PLAN, LOCK = "config/plans/p.yaml", "config/plans/p.lock.json"
 
 
 def call(repo, *args, **options):
@@ -40,6 +40,7 @@ def repo(tmp_path):
     root = tmp_path / "repo"
     (root / "config/plans").mkdir(parents=True)
     (root / PLAN).write_text("one\n")
+    (root / LOCK).write_text("{}\n")
     (root / "results").mkdir()
     (root / "results/a.json").write_text("{}\n")
     call(tmp_path, "init", "-q", "repo")
@@ -196,29 +197,69 @@ def test_a_witness_that_cannot_be_asked_is_a_gap(repo, monkeypatch, tmp_path):
         git.History(repo).require_commit(head)
 
 
+ONE = git.blob_id(b"one\n")
+
+
 def test_the_gate_opens_for_the_committed_plan(repo):
-    check_gate(repo, PLAN, git.blob_id(b"one\n"))
+    check_gate(repo, PLAN, ONE)
     # Only the plan counts: work in progress elsewhere is told in the provenance.
     (repo / "new.py").write_text("x")
-    check_gate(repo, PLAN, git.blob_id(b"one\n"))
+    check_gate(repo, PLAN, ONE)
 
 
+def test_the_gate_opens_for_an_earlier_version_that_binds(repo):
+    first = call(repo, "rev-parse", "HEAD")
+    (repo / PLAN).write_text("one and a note\n")
+    commit(repo)
+    check_gate(repo, PLAN, ONE)
+    assert binding_plan(repo, PLAN, ONE) == (PLAN, ONE, b"one\n")
+    assert git.first_commit_with(repo, "HEAD", PLAN, ONE) == first
+
+
+def uncommit(repo, path):
+    call(repo, "rm", "-q", "--cached", path)
+    call(repo, "commit", "-qm", "m")
+
+
+@pytest.mark.parametrize("path", [PLAN, LOCK])
 @pytest.mark.parametrize(
     ("prepare", "message"),
     [
-        (lambda repo: (repo / PLAN).write_text("edited\n"), "must be as committed"),
-        (lambda repo: ((repo / PLAN).write_text("edited\n"), call(repo, "add", "-A")), "must be as committed"),
-        (lambda repo: ((repo / PLAN).write_text("edited\n"), commit(repo)), "must be as committed"),
-        (lambda repo: (call(repo, "rm", "-q", "--cached", PLAN), call(repo, "commit", "-qm", "m")), "untracked"),
-        (lambda repo: call(repo, "update-ref", "-d", "HEAD"), "no git commit here"),
+        (lambda repo, path: (repo / path).write_text("edited\n"), "must be as committed"),
+        (lambda repo, path: ((repo / path).write_text("edited\n"), call(repo, "add", "-A")), "must be as committed"),
+        (lambda repo, path: (repo / path).unlink(), "must be as committed .*, found blob none on disk"),
+        (uncommit, "untracked"),
     ],
-    ids=["edited", "staged", "committed after the launch", "untracked", "no commit"],
+    ids=["edited", "staged", "deleted", "untracked"],
 )
-def test_the_gate_refuses(repo, prepare, message):
-    prepare(repo)
+def test_the_gate_refuses_by_name(repo, path, prepare, message):
+    prepare(repo, path)
     with pytest.raises(GateError, match=message) as caught:
-        check_gate(repo, PLAN, git.blob_id(b"one\n"))
-    assert PLAN in str(caught.value) and caught.value.exit_code == 4
+        check_gate(repo, PLAN, ONE)
+    assert path in str(caught.value) and caught.value.exit_code == 4
+
+
+def test_the_gate_refuses_where_there_is_no_commit(repo):
+    call(repo, "update-ref", "-d", "HEAD")
+    with pytest.raises(GateError, match="no git commit here"):
+        check_gate(repo, PLAN, ONE)
+
+
+@pytest.mark.parametrize("blob", [git.blob_id(b"never\n"), git.blob_id(b"{}\n"), "0" * 40, "", "--all"])
+def test_the_gate_refuses_a_version_that_the_plan_never_had(repo, blob):
+    """Nor does the content of another file count, although its blob is in the repository."""
+    for ask in (check_gate, binding_plan):
+        with pytest.raises(GateError, match="must have been committed as blob .*, found no such version"):
+            ask(repo, PLAN, blob)
+
+
+def test_the_gate_refuses_a_version_of_another_branch(repo):
+    call(repo, "checkout", "-q", "-b", "side")
+    (repo / PLAN).write_text("two\n")
+    commit(repo)
+    call(repo, "checkout", "-q", "-")
+    with pytest.raises(GateError, match="found no such version"):
+        check_gate(repo, PLAN, git.blob_id(b"two\n"))
 
 
 def test_the_gate_refuses_bytes_that_git_would_convert(repo):

@@ -55,10 +55,8 @@ def built(tmp_path_factory):
 
 @pytest.fixture
 def project(built, tmp_path):
-    """Its configuration and results, for this test to change."""
-    for name in ("results", "config"):
-        shutil.copytree(built / name, tmp_path / "p" / name)
-    return tmp_path / "p"
+    """A copy of it, for this test to change."""
+    return shutil.copytree(built, tmp_path / "p")
 
 
 @pytest.fixture

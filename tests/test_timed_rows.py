@@ -8,24 +8,27 @@ from pathlib import Path
 
 import pytest
 import yaml
-from bundles import commit_all, make_project
+from bundles import bare_recipes, commit_all, lock, make_project, places_of, plan_of
+from bundles import recipes_of as recipes_of_row
+from helpers import ROOT
 from rowproof import git
 from rowproof.boards import load_board
-from rowproof.closure import HashCache
 from rowproof.errors import RowproofError
-from rowproof.evidence.bundle import build, build_provenance, kept_provenance, split_episodes
+from rowproof.evidence.bundle import build, split_episodes
 from rowproof.evidence.leaderboard import render
 from rowproof.evidence.statistics import row_summary
 from rowproof.evidence.verify import verify_bundle
 from rowproof.files import write_atomic
 from rowproof.jobs import installed
 from rowproof.layout import PROVENANCE, SUMS, TIMING, bundle_files, encode_timing, read_timing
-from rowproof.recipes import TIMED_STAGES, prepare, read_pins, row_recipes, stage_keys
-from rowproof.records import decode, digest, encode_document, encode_lines, split_lines
+from rowproof.provenance import build_provenance, kept_provenance
+from rowproof.recipes import prepare
+from rowproof.records import decode, encode_document, encode_lines, split_lines
 from rowproof.reproduce import compare
 from rowproof.speedrun.evaluation import simulate, specs
 from rowproof.speedrun.figures import summarise
 from rowproof.speedrun.timing import measure
+from rowproof.stages import TIMED_STAGES, stage_key, stage_keys
 from rowproof.why import explain
 from speedrun.board.workbench import SEEDS, Runs, cell_of
 
@@ -37,6 +40,7 @@ PROGRAM = "workflow/rowproof/speedrun/referee/inside/train.py"
 def make_timed_project(root: Path) -> Path:
     """A committed project with one board of the CPU track."""
     make_project(root, boards=())
+    shutil.copytree(ROOT / "resources/speedrun", root / "resources/speedrun")
     rows = {name: {"policy": name} for name in ROWS}
     plan = {
         "schema": "rowproof/plan/1",
@@ -73,12 +77,13 @@ def make_timed_project(root: Path) -> Path:
         ("config.yaml", config),
     ):
         (root / "config" / path).write_text(yaml.safe_dump(document, sort_keys=False))
+    lock(root, [BOARD])
     commit_all(root)
     return root
 
 
 def recipes_of(root, row="r3"):
-    return row_recipes(load_board(root, BOARD), row, root, HashCache(None), read_pins(root))
+    return recipes_of_row(root, BOARD, row)
 
 
 def jobs_of(recipes, commit):
@@ -106,9 +111,10 @@ def write_row(folder, root, recipes, records, timing):
     summary = row_summary(records, partners=own["partners"], **own["statistics"]) | {"family": summarise(records)}
     units = specs(recipes["simulate"]["setup"])
     episodes = split_episodes({"all": encode_lines(records)}, units)
-    files = build(recipes, load_board(root, BOARD).plan_bytes, episodes, summary)
+    files = build(bare_recipes(recipes), plan_of(load_board(root, BOARD)), episodes, summary)
     jobs = jobs_of(recipes, git.tree_state(root).commit)
-    files |= {PROVENANCE: build_provenance(files["bundle.json"], jobs), TIMING: encode_timing(timing)}
+    provenance = build_provenance(files["bundle.json"], jobs, places_of(recipes))
+    files |= {PROVENANCE: provenance, TIMING: encode_timing(timing)}
     folder.mkdir(parents=True, exist_ok=True)
     for name, data in files.items():
         (folder / name).write_bytes(data)
@@ -185,8 +191,8 @@ def test_times_are_a_stage_between_records_and_summary(project):
 
 def test_all_rows_of_a_board_share_what_is_timed(project):
     recipes = {row: recipes_of(project, row) for row in ROWS}
-    assert len({digest(own["time"]) for own in recipes.values()}) == 1
-    assert recipes["r3"]["time"]["upstream"] == {row: digest(own["simulate"]) for row, own in recipes.items()}
+    assert len({stage_key(own["time"]) for own in recipes.values()}) == 1
+    assert recipes["r3"]["time"]["upstream"] == {row: stage_key(own["simulate"]) for row, own in recipes.items()}
     launch = prepare(project, project, touch=False)
     assert len({path for row in launch.rows for path in row.timings}) == 1
     assert launch.rows[0].timings[0].startswith(f"work/rows/{BOARD}/_rows/time-")
@@ -195,8 +201,8 @@ def test_all_rows_of_a_board_share_what_is_timed(project):
 def test_programs_inside_the_sandbox_are_code_of_runs_and_times(project):
     found = recipes_of(project)
     for stage in ("simulate", "time"):
-        assert PROGRAM in found[stage]["programs"] and PROGRAM in found[stage]["code"]
-    assert "programs" not in found["specs"] and PROGRAM not in found["summary"]["code"]
+        assert PROGRAM in found[stage]["programs"] and PROGRAM in found[stage]["files"]
+    assert "programs" not in found["specs"] and PROGRAM not in found["summary"]["files"]
 
 
 @pytest.mark.parametrize(
@@ -357,9 +363,14 @@ def test_provenance_is_kept_unless_another_job_timed_the_row(folder):
 # --- Why --------------------------------------------------------------------------------------------------------------
 
 
+def explained(root, workdir):
+    """What is said of rows; the board is not rendered here."""
+    return [entry for entry in explain(root, workdir, []) if "row" in entry]
+
+
 def test_why_names_the_clock_for_lost_times(project, workdir, folder):
     (folder / TIMING).unlink()
-    (found,) = explain(project, workdir, [])
+    (found,) = explained(project, workdir)
     assert (found["row"], found["state"]) == (f"{BOARD}/r3", "damaged")
     assert found["reasons"] == [f"{TIMING} is missing"]
     # Another row of the board holds the same times.
@@ -369,7 +380,7 @@ def test_why_names_the_clock_for_lost_times(project, workdir, folder):
 def test_why_names_the_clock_for_times_that_no_row_holds(project, workdir, folder):
     for other in folder.parent.iterdir():
         (other / TIMING).unlink(missing_ok=True)
-    found = explain(project, workdir, [])
+    found = explained(project, workdir)
     assert [each["row"] for each in found] == [f"{BOARD}/{row}" for row in ROWS]
     for each in found:
         assert each["rebuild_stages"] == ["time", "bundle"] and each["estimated_seconds"] == 2.0
@@ -382,7 +393,7 @@ def test_why_names_the_clock_for_times_that_no_row_holds(project, workdir, folde
 def test_why_names_changed_code_with_its_stage_and_all_rows(own, workdir, file, stage, again):
     with (own / file).open("a") as stream:
         stream.write("\nadded = 1\n")
-    found = explain(own, workdir, [])
+    found = explained(own, workdir)
     assert [each["row"] for each in found] == [f"{BOARD}/{row}" for row in ROWS]
     for each in found:
         assert each["state"] == "stale" and each["rebuild_stages"] == list(TIMED_STAGES[again:])
@@ -470,7 +481,7 @@ def sealed_with(folder, project, made, change):
     for earlier, later in (("simulate", "time"), ("time", "summary"), ("summary", "bundle")):
         key = "r3" if later == "time" else earlier
         if key in own[later]["upstream"]:
-            own[later]["upstream"][key] = digest(own[earlier])
+            own[later]["upstream"][key] = stage_key(own[earlier])
     shutil.rmtree(folder)
     write_row(folder, project, own, records["r3"], timings[0])
     return failing(folder, project)
@@ -485,11 +496,12 @@ def test_sealing_an_honest_row_changes_nothing(project, made, folder):
     [
         (lambda r: r["time"]["setup"]["cell"].update(n_blocks=2), "setup:plan"),
         (lambda r: r["time"]["setup"]["policies"].pop("r4"), "setup:plan"),
-        (lambda r: r["time"].update(producer="rowproof.speedrun.page"), "plan:row"),
-        (lambda r: r["simulate"].update(programs=[PROGRAM]), "plan:row"),
-        (lambda r: r["time"].pop("programs"), "recipe:schema"),
+        (lambda r: r["time"].update(producer="rowproof.speedrun.page"), "history:code"),
+        (lambda r: r["simulate"].update(programs=[PROGRAM]), "history:code"),
+        (lambda r: r["time"].pop("programs"), "history:code"),
         (lambda r: r["time"]["upstream"].pop("r3"), "recipe:chain"),
-        (lambda r: r["simulate"]["code"].update({PROGRAM: "0" * 64}), "history:code"),
+        (lambda r: r["simulate"]["code"].update(key="0" * 64), "history:code"),
+        (lambda r: r["simulate"]["files"].update({PROGRAM: "0" * 64}), "history:code"),
     ],
 )
 def test_a_recipe_that_was_edited_is_told(project, made, folder, change, check):

@@ -52,6 +52,8 @@ class Audit:
         """Watch what is opened below ``root`` and compare it with ``recipe``."""
         self._root = os.path.realpath(root)
         self._checkout = root
+        # Rows that are built in a folder of the project have their products below that.
+        self._workdir = os.path.relpath(os.path.realpath(os.curdir), self._root).replace(os.sep, "/")
         self._recipe = recipe
         self.read: set[str] = set()
         self._before: set[str] = set()
@@ -62,10 +64,7 @@ class Audit:
         if not isinstance(path, str | bytes | os.PathLike):
             # A descriptor was opened before.
             return
-        writes = (isinstance(mode, str) and not set(mode) & set("r+")) or (
-            mode is None and isinstance(flags, int) and flags & os.O_ACCMODE == os.O_WRONLY
-        )
-        if writes:
+        if (isinstance(mode, str) and not set(mode) & set("r+")) or (isinstance(flags, int) and _reads_nothing(flags)):
             return
         place = os.path.realpath(os.fsdecode(path))
         if place.startswith(self._root + os.sep):
@@ -119,6 +118,7 @@ class Audit:
             path
             for path in self.read
             if path.split("/")[0] not in OUTSIDE
+            and path.removeprefix(f"{self._workdir}/").split("/")[0] not in OUTSIDE
             and "__pycache__" not in path.split("/")
             and not path.endswith((".py", ".pyc"))
             and not (Path(self._root) / path).is_dir()
@@ -142,6 +142,12 @@ class Audit:
             return set(found)
         theirs = closure(FolderSources(self._checkout, HashCache(None)), (), observers, frozenset())
         return set(found) - set(theirs.files)
+
+
+def _reads_nothing(flags: int) -> bool:
+    """Whether a file that is opened by these flags is written alone, or holds nothing yet."""
+    new = os.O_CREAT | os.O_EXCL
+    return flags & os.O_ACCMODE == os.O_WRONLY or bool(flags & os.O_TRUNC) or flags & new == new
 
 
 def _runs(path: Path) -> bool:

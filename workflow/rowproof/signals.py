@@ -5,7 +5,6 @@ host may be apart by seconds or by days.
 """
 
 import os
-import uuid
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -33,7 +32,7 @@ def signal(
         if path.stat().st_mtime != 0:
             os.utime(path, (0, 0))
         return
-    data |= {"reasons": list(reasons), "superseded": superseded, "given": uuid.uuid4().hex}
+    data |= {"reasons": list(reasons), "superseded": superseded, "given": os.urandom(16).hex()}
     write_atomic(path, encode_document(data), durable=False)
     given_s = path.stat().st_mtime
     for output in outputs:

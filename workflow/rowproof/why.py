@@ -83,7 +83,7 @@ def explain(root: Path, workdir: Path, rows: list[str]) -> list[dict[str, Any]]:
     """One entry per row that is not current (of ``rows``, or of all), as plain JSON data; then one per stale board.
 
     ``hits`` of a change lists every row of the project that the same change makes stale. Boards are what Snakemake
-    would render again; of ``rows``, only their own.
+    would render again; of ``rows``, only those whose rows are all among them.
     """
     found: dict[str, RowStatus] = {}
     launch = prepare(root, workdir, touch=False, statuses=found)
@@ -120,7 +120,7 @@ def explain(root: Path, workdir: Path, rows: list[str]) -> list[dict[str, Any]]:
             }
         )
     for board in launch.boards:
-        if board.reason and (not rows or any(f"{board.board}/{row}" in rows for row in board.rows)):
+        if board.reason and (not rows or all(f"{board.board}/{row}" in rows for row in board.rows)):
             report.append({"board": board.board, "state": board.state, "reasons": [board.reason]})
     return report
 
