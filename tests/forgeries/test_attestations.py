@@ -11,6 +11,9 @@ from rowproof.equivalence import DRAWN, draw_of, drawn_units
 from rowproof.layout import document_digest
 from rowproof.records import decode, encode_document
 
+# Most of these clone the project and start its commands.
+pytestmark = pytest.mark.slow
+
 ROW = "push-v1/b-stat"
 CODE = "workflow/rowproof/chamber/push.py"
 FOLDER = "config/equivalences"
@@ -171,7 +174,8 @@ def test_a_changed_constant_cannot_be_attested_by_hand(attested):
     attested.commit()
     head = attested.run("git", "rev-parse", "HEAD").stdout.strip()
     code = (
-        "import json\nfrom pathlib import Path\nfrom rowproof.recipes import *\nfrom rowproof.boards import load_board\n"
+        "import json\nfrom pathlib import Path\n"
+        "from rowproof.boards import load_board\nfrom rowproof.recipes import *\n"
         "setup = load_board(Path('.').resolve(), 'push-v1')\n"
         "tree = CodeTree.of_checkout(setup.root, HashCache(None), read_pins(setup.root))\n"
         "print(json.dumps(record_recipes(setup, 'b-stat', tree)['simulate']['code']))\n"
