@@ -95,6 +95,18 @@ def test_tidied_code_is_stale_until_it_is_attested(clone):
     assert "Nothing to be done" in plan.stdout + plan.stderr
 
 
+def test_committed_attestations_can_be_run_again(attested):
+    done = attested.rowproof("attest", "--check", ROW, "--cores", "1")
+    assert done.returncode == 0 and done.stdout.count("as stated push-v1/b-stat") == 1, done.stdout + done.stderr
+
+    def lie(document):
+        document["rows"]["b-stat"]["units"]["compared_sha256"] = "0" * 64
+
+    attested.rewrite("simulate", lie)
+    done = attested.rowproof("attest", "--check", ROW, "--cores", "1")
+    assert done.returncode == 1 and "DIFFERS" in done.stdout and "makes other bytes here" in done.stdout
+
+
 def test_code_that_makes_other_records_is_not_attested(clone):
     clone.replace(CODE, "0.0 - total", "0.5 - total")
     clone.commit()
