@@ -60,8 +60,10 @@ def make_project(
     Learned rows are on the boards only with ``learned``; ``training`` replaces values of their trainings. The plans
     are locked anew.
     """
-    for name in ("workflow", "config"):
-        shutil.copytree(ROOT / name, root / name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+    for name in ("workflow", "config", "resources"):
+        # Robots are fetched, not committed.
+        ignored = shutil.ignore_patterns("__pycache__", "*.egg-info", "robots")
+        shutil.copytree(ROOT / name, root / name, ignore=ignored)
     shutil.copy(ROOT / "requirements.lock", root)
     config = yaml.safe_load((root / "config/config.yaml").read_text())
     config |= {"boards": list(boards), "quick_rows": []}
@@ -167,6 +169,8 @@ def make_row(root: Path, results_dir: Path, board: str, row: str, *, dirty: bool
     simulate = import_module(setup.engine.simulate_module).simulate
     records = list(simulate(data, specs, *([checkpoints] if learned else [])))
     summary = row_summary(records, partners=recipes["summary"]["partners"], **recipes["summary"]["statistics"])
+    if setup.engine.summary_module:
+        summary["family"] = import_module(setup.engine.summary_module).summarise(records)
     episodes = split_episodes({"all": encode_lines(records)}, specs)
     files = build(bare_recipes(recipes), plan_of(setup), episodes, summary, learned)
     commit = git.tree_state(root).commit

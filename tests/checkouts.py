@@ -2,6 +2,7 @@
 
 import fcntl
 import hashlib
+import json
 import os
 import re
 import shutil
@@ -16,7 +17,9 @@ from pathlib import Path
 
 import yaml
 from helpers import ROOT
+from rowproof.boards import load_board
 from rowproof.layout import PROVENANCE, SUMS, UNLISTED, render_sums
+from rowproof.plan_lock import write_lock
 from rowproof.recipes import LEARNED_BOARD_FILES, all_statuses
 from rowproof.records import encode_document
 
@@ -30,6 +33,8 @@ PUSH = tuple(name for name in ROWS if name.startswith("push-v1/"))
 SMALL = {"handover-v1": ("b-rnd",), "push-v1": ("ref-script",)}
 SMALL_ROWS = ("handover-v1/b-rnd", "push-v1/ref-script")
 NOTHING = "Nothing to be done"
+# Stage -> the rule that runs it.
+RULES = {"train": "train", "select": "select_checkpoint", "summary": "summarise", "bundle": "assemble"}
 TIMEOUT_S = 300
 
 # What the surroundings of the tests could add to the runs under test.
@@ -151,6 +156,50 @@ class Checkout:
         """Planned jobs of rows, without rendered boards."""
         return {name: jobs for name, jobs in self.plan(*targets).items() if "/" in name}
 
+    def rowproof(self, *args: str) -> Run:
+        """Call the command ``rowproof`` of this checkout."""
+        done = subprocess.run(
+            [sys.executable, "-m", "rowproof", *args],
+            cwd=self.root,
+            env=environment(self.home, {"PYTHONPATH": str(self.root / "workflow")}),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=TIMEOUT_S,
+        )
+        return Run(done.returncode, done.stdout.decode("utf-8", "replace"))
+
+    def agreed_plan(self) -> dict[str, Counter]:
+        """:meth:`plan` of the default target, once ``rowproof why`` says the same of rows, stages and boards."""
+        told = self.rowproof("why", "--json")
+        planned = self.plan()
+        assert told.code == (1 if planned else 0), told.output[-4000:]
+        report = json.loads(told.output)
+        rows = {entry["row"]: entry for entry in report if "row" in entry}
+        assert set(rows) == {name for name in planned if "/" in name}, told.output[-4000:]
+        assert {entry["board"] for entry in report if "board" in entry} == {n for n in planned if "/" not in n}
+        for name, entry in rows.items():
+            assert entry["reasons"] or entry["changes"], f"{name}: no reason is told"
+            stages = {RULES.get(stage, stage) for stage in entry["rebuild_stages"]}
+            # Bundles do not hold the specs, so a clone makes them again for whatever needs them.
+            assert stages <= set(planned[name]) - {"row"} <= stages | {"specs"}, name
+        return planned
+
+    def refusal(self) -> str:
+        """What snakemake says before it plans anything, once ``rowproof why`` says the same."""
+        run, told = self.dry_run(), self.rowproof("why")
+        assert run.code == 1 and "Job stats" not in run.output, run.output[-4000:]
+        assert "Traceback" not in run.output + told.output
+        assert told.code == 2, told.output[-4000:]
+        message = told.output.removeprefix("rowproof: ").strip()
+        assert message in run.output, f"{message}\n{run.output[-4000:]}"
+        return message
+
+    def lock(self, *boards: str) -> None:
+        """Pin in the locks of these boards' plans what is not pinned yet."""
+        for board in boards:
+            write_lock(load_board(self.root, board))
+
     def interrupt(self, signal_number: int, delay_s: float, *args: str) -> bool:
         """Start snakemake, signal its whole process group after ``delay_s`` and wait; whether it still ran by then."""
         process = subprocess.Popen(
@@ -256,7 +305,7 @@ def copy_working_tree(target: Path, home: Path) -> Checkout:
     for board, rows in BOARDS.items():
         path = target / f"config/boards/{board}.yaml"
         for row in sorted(set(yaml.safe_load(path.read_text())["rows"]) - set(rows)):
-            # The plan keeps its bytes, so that the other rows of the board stay current.
+            # The plan keeps its bytes and its lock.
             path.write_text(re.sub(rf"^  {row}:\n(    .*\n)+", "", path.read_text(), flags=re.M))
             shutil.rmtree(target / "results" / board / row, ignore_errors=True)
         assert tuple(yaml.safe_load(path.read_text())["rows"]) == rows

@@ -30,12 +30,14 @@ def _hook(event: str, arguments: tuple[Any, ...]) -> None:
 
 @contextmanager
 def unwatched() -> Iterator[None]:
-    """What is opened in this block is no part of the stage: it may refuse, and hands over nothing."""
-    paused = _open_audit[:]
+    """What is opened or loaded in this block is no part of the stage: it may refuse, and hands over nothing."""
+    paused, before = _open_audit[:], set(sys.modules)
     _open_audit.clear()
     try:
         yield
     finally:
+        for audit in paused:
+            audit.disregard(set(sys.modules) - before)
         _open_audit.extend(paused)
 
 
@@ -67,6 +69,10 @@ class Audit:
         place = os.path.realpath(os.fsdecode(path))
         if place.startswith(self._root + os.sep):
             self.read.add(os.path.relpath(place, self._root).replace(os.sep, "/"))
+
+    def disregard(self, modules: set[str]) -> None:
+        """Take these modules, by name, for loaded before."""
+        self._before |= modules
 
     def __enter__(self) -> "Audit":
         """Begin to watch."""

@@ -1188,19 +1188,21 @@ def _prepare_board(
     if len(foreign) != len(named):
         raise ConfigError(f"{setup.plan_path}: admission: a4 must name a row of a configured board, found {named}")
     folder = workdir / "results" / board.board
-    facts = root / "resources" / "published" / f"{board.board}.yaml"
+    facts = f"resources/published/{board.board}.yaml"
     page = setup.engine.page_module
-    code = tree.closure((SCRIPTS["leaderboard"],), (page,) if page else ())
+    # Of timed rows it computes what follows from the times.
+    figures = (setup.engine.summary_module,) if setup.engine.timing_module and setup.engine.summary_module else ()
+    code = tree.closure((SCRIPTS["leaderboard"],), (*((page,) if page else ()), *figures))
     recipe = {
         "stage": "leaderboard",
         "script": SCRIPTS["leaderboard"],
         "board": board.model_dump(by_alias=True),
         **({"producer": page} if page else {}),
+        **({"modules": list(figures)} if figures else {}),
         "code": {"form": FORM, "key": code.key},
-        "data": {},
+        "data": {facts: cache.sha256(root / facts)} if (root / facts).is_file() else {},
         "pins": pins_of(code, tree.pins),
         "admission": setup.plan.admission.model_dump() if setup.plan.admission else None,
-        "published": cache.sha256(facts) if facts.is_file() else None,
         "files": code.files,
         "raw": tree.raw(code.files),
     }

@@ -758,7 +758,8 @@ class _Checker:
 
     def _same_code(self, stage: str) -> bool:
         """Whether the code that this process runs is the one that the recipe names for ``stage``."""
-        return _key_here(_roots(self._places(stage))) == self.documents["recipe.json"][stage]["code"]["key"]
+        here = {"form": FORM, "key": _key_here(_roots(self._places(stage)))}
+        return here == self.documents["recipe.json"][stage]["code"]
 
     def _jobs(self) -> list[dict[str, Any]]:
         """The recorded jobs whose commit can be handed to git."""
@@ -870,7 +871,8 @@ class _Checker:
         recipe, places = self.documents["recipe.json"][stage], self._stated_places(stage)
         if recipe["code"]["form"] != FORM:
             raise HistoryGap(
-                f"keys of form {recipe['code']['form']} cannot be made again: build the row, which restates it"
+                f"keys of form {recipe['code']['form']} cannot be made again, those of form {FORM} can: "
+                "build the row, which restates it"
             )
         tree = tree_at(root, commit)
         reached = tree.closure(*_roots(places))
@@ -880,6 +882,17 @@ class _Checker:
         if reached.files != places.get("files"):
             problems.append(f"files of {stage} at {commit[:12]}")
         assert self.engine is not None
+        # What was there to be loaded by name, or to be read, must be told of, or a key could keep silent about it.
+        ours = self._same_code(stage)
+        named = {name for name in self._places(stage).get("modules", ()) if tree.has_module(name)}
+        if not ours:
+            problems += [f"{name} left out of {stage}" for name in sorted(named - set(places.get("modules", ())))]
+        demanded = self.engine.data_files(stage, recipe["setup"]) if "setup" in recipe else ()
+        unread = [path for path in demanded if path not in recipe["data"] and tree.read(path) is not None]
+        if ours:
+            problems += [f"{path} left out of {stage}" for path in unread]
+        elif unread and not problems:
+            raise HistoryGap(f"whether other code than that at hand read {', '.join(unread)} cannot be told")
         for path, stated in recipe["data"].items():
             data = tree.read(path)
             if data is None or self.engine.data_digest(path, data) != stated:
