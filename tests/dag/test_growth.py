@@ -9,6 +9,9 @@ import pytest
 from checkouts import environment
 from helpers import ROOT
 
+# Each clones the project and looks at all of its rows.
+pytestmark = pytest.mark.slow
+
 FAMILY = "workflow/rowproof/chamber/family.py"
 
 LOOK = """
@@ -192,7 +195,6 @@ def test_a_further_row_leaves_all_others_current(clone, grow):
     clone.rowproof("verify", "--strict", "--quiet", f"results/{old}")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("grow", [handover, gptnt], ids=lambda grow: grow.__name__)
 def test_the_further_row_is_built_and_shown_beside_the_others(clone, grow):
     new = grow(clone)

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 from rowproof import git
 from rowproof.determinism import PINNED_ENVIRONMENT
-from rowproof.equivalence import DRAWN, FOLDER, SCHEMA, Equivalences, draw_of, drawn_units
+from rowproof.equivalence import DRAWN, FOLDER, SCHEMA, Equivalences, draw_of, drawn_units, read_attestation
 from rowproof.errors import RowproofError
 from rowproof.files import write_atomic
 from rowproof.hashing import sha256_hex
@@ -319,6 +319,69 @@ def _recorded(stage: str, task: Mapping[str, Any], folder: Path, setup: "BoardSe
     if stage == "train" and task["whole"]:
         documents = (decode((folder / learned_files(seed)[0]).read_bytes(), "training") for seed in task["whole"])
         return "".join(f"{encode_line(each)}\n" for each in documents).encode()
+    return None
+
+
+def check(
+    setup: "BoardSetup",
+    root: Path,
+    results: Path,
+    rows: Sequence[str],
+    stages: Sequence[str],
+    cores: int,
+    write: Callable[[str], Any],
+) -> bool:
+    """Run committed attestations again, both codes on the stated units; returns whether all come out as stated.
+
+    What was compared by the records of a bundle alone is run by the new code and by the old.
+
+    Raises:
+        RowproofError: an attestation is malformed, or a commit cannot be run.
+    """
+    folder = root / FOLDER
+    good = True
+    with tempfile.TemporaryDirectory(prefix="rowproof-attest-") as temporary, ThreadPoolExecutor(cores) as pool:
+        trees = Trees(root, Path(temporary) / "trees", setup.engine.files)
+        for path in sorted(folder.glob("*.json")) if folder.is_dir() else ():
+            document = read_attestation(path.read_bytes(), f"{FOLDER}/{path.name}")
+            if document["board"] != setup.board.board or document["stage"] not in stages:
+                continue
+            for row in (row for row in document["rows"] if row in rows):
+                found = _check_entry(setup, document, row, trees, Path(temporary), results, pool)
+                good = good and found is None
+                verdict = "as stated" if found is None else f"DIFFERS ({found})"
+                write(f"{verdict} {setup.board.board}/{row} {document['stage']}: {path.name}")
+    return good
+
+
+def _check_entry(
+    setup: "BoardSetup",
+    document: Mapping[str, Any],
+    row: str,
+    trees: Trees,
+    folder: Path,
+    results: Path,
+    pool: ThreadPoolExecutor,
+) -> str | None:
+    """How one entry of an attestation comes out otherwise; None if it does not."""
+    stage, entry = document["stage"], document["rows"][row]
+    if stage == "time":
+        return None
+    sides = {side: {**entry[side]["places"], "code": entry[side]["code"]} for side in ("before", "after")}
+    difference = Difference(row, stage, sides["before"], sides["after"], entry["before"]["commit"], Recorded())
+    c = _comparison(setup, difference, results)
+    if c.draw != entry["draw"] or c.drawn != entry["units"]["drawn"]:
+        return "other units follow from both codes"
+    for side in ("before", "after"):
+        commit = entry[side]["commit"]
+        tasks = [{**task, "producer": entry[side]["places"].get("producer")} for task in c.tasks]
+        tree = trees.at(commit)
+        made = pool.map(
+            lambda pair, tree=tree, side=side: run_units(tree, pair[1], folder / f"{stage}-{row}-{side}-{pair[0]}"),
+            enumerate(tasks),
+        )
+        if sha256_hex(b"".join(made)) != entry["units"]["compared_sha256"]:
+            return f"the code of {commit[:12]} makes other bytes here"
     return None
 
 

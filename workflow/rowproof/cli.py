@@ -109,7 +109,7 @@ def _lock(args: argparse.Namespace) -> int:
 
 
 def _attest(args: argparse.Namespace) -> int:
-    from rowproof.attest import ATTESTED, attest, clean_commit
+    from rowproof.attest import ATTESTED, attest, check, clean_commit
     from rowproof.boards import load_config
     from rowproof.recipes import Project
 
@@ -119,17 +119,19 @@ def _attest(args: argparse.Namespace) -> int:
     names = row_names(args.rows, known) if args.rows else known
     project = Project.read(root, root / "results", root / "work")
     stages = args.stage or list(ATTESTED)
-    commit = clean_commit(root)
+    commit = "" if args.check else clean_commit(root)
     complete, paths = True, []
     for board, setup in setups.items():
         rows = [name.removeprefix(f"{board}/") for name in names if name.rpartition("/")[0] == board]
-        if rows:
+        if rows and args.check:
+            complete = check(setup, root, project.results, rows, stages, args.cores, print) and complete
+        elif rows:
             written, whole = attest(setup, project, rows, stages, commit, args.cores, print)
             paths += written
             complete = complete and whole
     for path in paths:
         print(f"wrote {path.relative_to(root)}: commit it")
-    if not paths:
+    if not paths and not args.check:
         print("nothing to attest")
     return 0 if complete else 1
 
@@ -252,6 +254,7 @@ def parser() -> argparse.ArgumentParser:
         help="compare the code that made rows with that at hand on the same units, and attest where both agree",
     )
     sub.add_argument("rows", nargs="*", metavar="ROW", help="default: all rows whose code differs and nothing else")
+    sub.add_argument("--check", action="store_true", help="run committed attestations again instead of making any")
     sub.add_argument("--stage", action="append", choices=("train", "select", "specs", "simulate", "time"))
     sub.add_argument("--cores", type=int, default=os.cpu_count() or 1)
     sub.set_defaults(run=_attest)
