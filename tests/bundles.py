@@ -60,10 +60,9 @@ def make_project(
     Learned rows are on the boards only with ``learned``; ``training`` replaces values of their trainings. The plans
     are locked anew.
     """
-    for name in ("workflow", "config", "resources"):
-        # Robots are fetched, not committed.
-        ignored = shutil.ignore_patterns("__pycache__", "*.egg-info", "robots")
-        shutil.copytree(ROOT / name, root / name, ignore=ignored)
+    # Published facts are what tests give a project, if they want some.
+    for name in ("workflow", "config", "resources/gptnt", "resources/speedrun"):
+        shutil.copytree(ROOT / name, root / name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
     shutil.copy(ROOT / "requirements.lock", root)
     config = yaml.safe_load((root / "config/config.yaml").read_text())
     config |= {"boards": list(boards), "quick_rows": []}

@@ -153,12 +153,17 @@ def test_a_plan_that_demands_too_much_fails_at_once(judge, files, old, new):
     assert not table.passed
 
 
-def test_a_recipe_must_name_all_code_that_was_reached(judge, files):
-    """Without its code a recipe evades the replay; the history tells."""
+@pytest.mark.parametrize(
+    ("code", "failing"),
+    [({"form": 2, "key": "0" * 64}, {"history:code"}), ({}, {"recipe:schema", "history:code"})],
+    ids=["another", "none"],
+)
+def test_a_recipe_must_name_all_code_that_was_reached(judge, files, code, failing):
+    """With another key a recipe evades the replay; the history tells."""
     from rowproof.records import digest
 
     recipes = json.loads(files["recipe.json"])
-    recipes["simulate"]["code"] = {}
+    recipes["simulate"]["code"] = code
     upstream = {}
     for stage, recipe in recipes.items():
         recipe["upstream"] = upstream
@@ -168,7 +173,7 @@ def test_a_recipe_must_name_all_code_that_was_reached(judge, files):
     document["row_key"] = document["stage_keys"]["bundle"]
     content = {**files, "recipe.json": encode(recipes), "bundle.json": encode(document)}
     failed = {check.id for check in judge(sealed(content)).failures}
-    assert failed == {"history:code"}
+    assert failed == failing
 
 
 @pytest.mark.parametrize("error", [RecordError, RowproofError, OSError])

@@ -19,7 +19,9 @@ from rowproof.errors import RowproofError
 from rowproof.evidence.facts import channel_summary, success_text
 from rowproof.evidence.leaderboard import _deviation, draw_plot, main_table, render
 from rowproof.evidence.verify import verify_bundle
-from rowproof.layout import PROVENANCE, document_digest, provenance_totals
+from rowproof.layout import PROVENANCE, document_digest
+from rowproof.plan_lock import write_lock
+from rowproof.provenance import totals_of
 from rowproof.recipes import BOARD_FILES
 from rowproof.records import decode, digest, encode_document
 
@@ -180,17 +182,33 @@ def test_a_board_that_says_otherwise_than_its_rows_refuses(board, folder, root, 
     assert all(f"{row}: {name} must be " in message for row in ROWS)
 
 
-def test_rows_of_two_revisions_of_a_plan_refuse(board, tmp_path):
+def rows_around_an_edit_of_the_plan(tmp_path, old, new):
+    """A project, and the rows of its board, of which the first was made before the plan was edited."""
     root = make_project(tmp_path / "project")
     results = tmp_path / "results"
     make_row(root, results, BOARD, "ref-script")
     plan = root / "config/plans/handover-v1.yaml"
-    plan.write_text(plan.read_text().replace("n_resamples: 100", "n_resamples: 101"))
+    assert old in plan.read_text()
+    plan.write_text(plan.read_text().replace(old, new))
     commit_all(root)
     make_row(root, results, BOARD, "b-rnd")
     make_row(root, results, BOARD, "b-stat")
-    assert verify_bundle(results / BOARD / "ref-script", root).passed
-    assert "(plan): all rows must be made under one revision of the plan" in refusal(board, results / BOARD, root)
+    return root, results / BOARD
+
+
+def test_a_row_that_the_plan_of_today_binds_otherwise_refuses(board, tmp_path):
+    root, folder = rows_around_an_edit_of_the_plan(tmp_path, "n_resamples: 100", "n_resamples: 101")
+    message = refusal(board, folder, root)
+    assert "ref-script: plan:project: config/plans/handover-v1.yaml says something else of ref-script today" in message
+    assert "b-rnd" not in message
+
+
+def test_rows_that_joined_under_different_versions_of_a_plan_stand_in_one_table(board, tmp_path):
+    root, folder = rows_around_an_edit_of_the_plan(tmp_path, "decision_rules:", "# more\ndecision_rules:")
+    blobs = [json.loads((folder / row / "bundle.json").read_bytes())["plan"]["blob"] for row in ROWS]
+    assert blobs[0] != blobs[1] == blobs[2]
+    page = render(board, folder, root, KEY)["leaderboard.md"].decode()
+    assert all(blob[:12] in page for blob in blobs)
 
 
 def test_one_partner_name_for_two_partners_refuses(board, tmp_path):
@@ -201,11 +219,14 @@ def test_one_partner_name_for_two_partners_refuses(board, tmp_path):
     partners = yaml.safe_load(path.read_text())
     member = next(m for m in partners["members"] if m["name"] == "presenter_mismatch_30")
     member["seed"] = 1
+    # Under a version of its own each row is sound by itself.
+    partners["version"] = 2
     path.write_text(yaml.safe_dump(partners, sort_keys=False))
+    assert write_lock(load_board(root, BOARD))
     commit_all(root)
     make_row(root, results, BOARD, "b-rnd")
     make_row(root, results, BOARD, "b-stat")
-    assert verify_bundle(results / BOARD / "ref-script", root).passed
+    assert all(verify_bundle(results / BOARD / row, root).passed for row in ROWS)
     message = refusal(board, results / BOARD, root)
     assert "b-rnd: partner presenter_mismatch_30 must be that of ref-script" in message
 
@@ -250,7 +271,7 @@ def test_who_built_a_row_and_how_fast_does_not_enter(sound, board, folder, root)
     provenance = json.loads(path.read_bytes())
     for job in provenance["jobs"]:
         job |= {"seconds": 17.5, "platform": "elsewhere", "cpu_model": "another"}
-    provenance["totals"] = provenance_totals(provenance["jobs"])
+    provenance["totals"] = totals_of(provenance["jobs"])
     provenance["digest"] = document_digest(provenance)
     path.write_bytes(encode_document(provenance))
     assert render(board, folder, root, KEY) == sound

@@ -10,7 +10,7 @@ import pytest
 import yaml
 from forgeries.forge import Forged
 from helpers import ROOT, shared_data
-from rowproof.closure import HashCache, closure
+from rowproof.closure import FolderSources, HashCache, closure
 from rowproof.errors import RecordError, RowproofError
 from rowproof.evidence.admission import verdict_of
 from rowproof.evidence.facts import (
@@ -509,9 +509,9 @@ def test_surplus_episodes_are_refused():
 
 
 def test_a_change_in_the_verifier_asks_for_no_board():
-    code = closure(ROOT, ["workflow/scripts/leaderboard.py"], [], HashCache(None)).code
+    code = closure(FolderSources(ROOT, HashCache(None)), ["workflow/scripts/leaderboard.py"], []).files
     assert "workflow/rowproof/evidence/facts.py" in code
-    assert [path for path in code if "/published" in path or path.endswith("/git.py")] == []
+    assert [path for path in code if "/published" in path or path.endswith(("/verify.py", "_checks.py"))] == []
 
 
 def test_success_text_keeps_every_episode():

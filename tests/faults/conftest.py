@@ -13,6 +13,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -38,7 +39,9 @@ class _Named(list):
     """Files or parameters of a job, by position and by name."""
 
     def __init__(self, *items: str, **named: object) -> None:
-        super().__init__([*items, *named.values()])
+        # As snakemake has it: what one name stands for may be several files, and by position each is one.
+        several = (value if isinstance(value, list) else [value] for value in named.values())
+        super().__init__([*items, *chain.from_iterable(several)])
         self.__dict__.update(named)
 
 
@@ -258,7 +261,7 @@ def patched(monkeypatch, tmp_path) -> pytest.MonkeyPatch:
     """What makes scripts of any project run in this process; the caller names the project."""
     monkeypatch.setenv(jobs.LAUNCH_VARIABLE, "")
     # Code that changes under way is told elsewhere; here it costs most of the time.
-    monkeypatch.setattr(jobs.Job, "check_unchanged", lambda self, scripts: None)
+    monkeypatch.setattr(jobs.Job, "check_unchanged", lambda self: None)
     monkeypatch.setattr(launches, "LATENCY_S", 0.0)
     return monkeypatch
 

@@ -26,10 +26,11 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 from rowproof import jobs
-jobs.Job.check_unchanged = lambda self, scripts: None
+jobs.Job.check_unchanged = lambda self: None
 recipe, training, *checkpoints = sys.argv[1:]
-call = SimpleNamespace(input=SimpleNamespace(recipe=recipe, training=training), log=["logs/late.log"], threads=1)
-with jobs.job(call, ""):
+files = SimpleNamespace(recipe=recipe, training=training)
+call = SimpleNamespace(input=files, output=[], log=["logs/late.log"], threads=1)
+with jobs.job(call, "workflow/scripts/specs.py"):
     print(sum(Path(path).stat().st_size for path in checkpoints))
 """
 
