@@ -29,7 +29,7 @@ from rowproof.boards import (
 )
 from rowproof.checkpoints import uri_of
 from rowproof.closure import FolderSources, HashCache, closure
-from rowproof.equivalence import Equivalences
+from rowproof.equivalence import Equivalences, how_many
 from rowproof.errors import ConfigError, HistoryGap, RowproofError
 from rowproof.evidence import bundle as writer
 from rowproof.evidence.attested import chain_problems
@@ -361,10 +361,11 @@ class _Checker:
             if not chains or self.root is None:
                 return
             row, replays = f"{document['board']}/{document['row']}", self.engine.replays
+            count = how_many(replays, document["tier"])
             problems = [
                 f"{stage}: {each}"
                 for stage, chain in chains.items()
-                for each in chain_problems(chain, self.root, row, stage, replays)
+                for each in chain_problems(chain, self.root, row, stage, count)
             ]
             told = "; ".join(f"{stage} by {', '.join(chain)}" for stage, chain in chains.items())
             # An exact engine is run again in full here, which is more than its attestation says.
