@@ -67,11 +67,10 @@ def _unit_problems(stage: str, units: Mapping[str, Any], draw: str, count: int |
         return [] if drawn_right else ["the training that was run whole is not the one that is drawn from both codes"]
     if stage != "simulate":
         return [] if drawn is None else ["all units must be compared"]
-    if replays or of <= DRAWN:
+    if count is None or of <= count:
         return [] if drawn is None else ["all episodes must be compared"]
-    return (
-        [] if drawn == drawn_units(draw, of, DRAWN) else ["its episodes are not those that are drawn from both codes"]
-    )
+    wanted = drawn_units(draw, of, count)
+    return [] if drawn == wanted else ["its episodes are not those that are drawn from both codes"]
 
 
 def chain_problems(chain: tuple[str, ...], root: Path, row: str, stage: str, count: int | None) -> list[str]:
