@@ -17,6 +17,8 @@ import time
 from pathlib import Path
 
 import yaml
+from rowproof.boards import load_board
+from rowproof.plan_lock import write_lock
 from rowproof.recipes import prepare
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -69,6 +71,8 @@ def generate(root: Path, boards: int, rows: int, seeds: int) -> None:
     config = yaml.safe_load((root / "config/config.yaml").read_text())
     config |= {"boards": names, "quick_rows": []}
     (root / "config/config.yaml").write_text(json.dumps(config))
+    for name in names:
+        write_lock(load_board(root, name))
 
 
 def dry_run(root: Path) -> tuple[float, float, float, int]:

@@ -450,6 +450,51 @@ def test_a_missing_lock_is_named(tmp_path):
         read_pins(tmp_path)
 
 
+HANDOVER_MODULE = "workflow/rowproof/chamber/handover.py"
+
+
+@pytest.mark.parametrize("name", ["surely_unpinned", "surely_unpinned.part"])
+def test_an_import_that_nothing_pins_is_refused_at_its_place(own, name):
+    path = own / HANDOVER_MODULE
+    path.write_text(path.read_text() + f"\nimport {name}\n")
+    line = len(path.read_text().splitlines())
+    with pytest.raises(ConfigError) as caught:
+        recipes_of(own)
+    top = name.partition(".")[0]
+    assert str(caught.value).startswith(f"{HANDOVER_MODULE}:{line}: import {top}: what decides a record must be ")
+    assert "requirements.lock pins, found neither: pin it there, or move the code into the package" in str(caught.value)
+
+
+def test_an_import_inside_a_function_is_refused_likewise(own):
+    path = own / HANDOVER_MODULE
+    path.write_text(path.read_text() + "\ndef added():\n    from surely_unpinned import x\n    return x\n")
+    with pytest.raises(ConfigError, match=rf"{HANDOVER_MODULE}:[0-9]+: import surely_unpinned: "):
+        recipes_of(own)
+
+
+def test_an_import_that_is_pinned_enters_the_pins_of_its_stage(own):
+    before = recipes_of(own)
+    assert "pillow" not in before["simulate"]["pins"]
+    edit(own / HANDOVER_MODULE, "from typing import", "import PIL\nfrom typing import")
+    pins = {stage: recipe["pins"] for stage, recipe in recipes_of(own).items()}
+    assert pins["simulate"]["pillow"] == read_pins(own)["pillow"]
+    assert not any("pillow" in pins[stage] for stage in ("specs", "summary", "bundle"))
+
+
+@pytest.mark.parametrize(
+    ("pin", "rows"),
+    [("torch==", {"b-aht", "b-blind"}), ("numpy==", {"ref-script", "b-rnd", "b-stat", "b-aht", "b-blind"})],
+)
+def test_a_changed_pin_changes_exactly_the_rows_that_import_it(own, pin, rows):
+    def keys():
+        tree, setup = code_tree(own), load_board(own, BOARD)
+        return {row: stage_keys(row_recipes(setup, row, tree)) for row in setup.board.rows}
+
+    before = keys()
+    edit(own / "requirements.lock", pin, f"{pin}9.")
+    assert {row for row, own_keys in keys().items() if own_keys != before[row]} == rows
+
+
 @pytest.mark.parametrize(("shard_by", "count"), [("row", 1), ("seed", 3), ("partner", 6)])
 def test_shards_hold_every_episode_exactly_once(shard_by, count):
     seeds, partners = (4, 0, 2), ("b", "a")

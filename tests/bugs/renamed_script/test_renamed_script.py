@@ -4,21 +4,23 @@ Expected: a bundle is held against the names that its own commit had for scripts
 """
 
 from bundles import commit_all, make_project, make_row
-from rowproof import recipes
 from rowproof.evidence.verify import verify_bundle
+from rowproof.stages import SCRIPTS
 
 
 def test_a_bundle_outlives_the_name_of_its_script(tmp_path, monkeypatch):
     root = make_project(tmp_path / "p")
-    scripts, table = root / "workflow/scripts", root / "workflow/rowproof/recipes.py"
+    scripts, table = root / "workflow/scripts", root / "workflow/rowproof/stages.py"
     (scripts / "assemble.py").rename(scripts / "older.py")
-    table.write_text(table.read_text().replace("workflow/scripts/assemble.py", "workflow/scripts/older.py"))
+    today = table.read_text()
+    table.write_text(today.replace("workflow/scripts/assemble.py", "workflow/scripts/older.py"))
+    assert table.read_text() != today
     commit_all(root)
     with monkeypatch.context() as then:
-        then.setitem(recipes.SCRIPTS, "bundle", "workflow/scripts/older.py")
+        then.setitem(SCRIPTS, "bundle", "workflow/scripts/older.py")
         bundle = make_row(root, root / "results", "handover-v1", "b-stat")
     (scripts / "older.py").rename(scripts / "assemble.py")
-    table.write_text(table.read_text().replace("workflow/scripts/older.py", "workflow/scripts/assemble.py"))
+    table.write_text(today)
     commit_all(root)
     checks = {check.id: check for check in verify_bundle(bundle, root).checks}
     assert checks["history:code"].verdict == "pass", checks["history:code"]
