@@ -110,7 +110,7 @@ def test_settings_of_the_user_do_not_reach_the_answer(repo, isolated, tmp_path):
     (isolated / "ignore").write_text("*\n")
     (isolated / ".gitconfig").write_text(
         f"[core]\n\texcludesFile = {isolated}/ignore\n\tfsmonitor = touch {tmp_path}/ran\n"
-        "[log]\n\tshowSignature = true\n[status]\n\tshowUntrackedFiles = no\n[color]\n\tui = always\n"
+        "[log]\n\tshowSignature = true\n\tfollow = true\n[status]\n\tshowUntrackedFiles = no\n[color]\n\tui = always\n"
     )
     (repo / "new.py").write_text("x = 1\n")
     assert git.tree_state(repo).changed == ("new.py",)
@@ -249,7 +249,7 @@ def test_the_gate_refuses_where_there_is_no_commit(repo):
 def test_the_gate_refuses_a_version_that_the_plan_never_had(repo, blob):
     """Nor does the content of another file count, although its blob is in the repository."""
     for ask in (check_gate, binding_plan):
-        with pytest.raises(GateError, match="must have been committed as blob .*, found no such version"):
+        with pytest.raises(GateError, match=r"must have been committed as blob .*, found no such version"):
             ask(repo, PLAN, blob)
 
 

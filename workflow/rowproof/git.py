@@ -11,10 +11,16 @@ from pathlib import Path
 from rowproof.errors import HistoryGap, RowproofError
 
 TIMEOUT_S = 30
-# Settings of the user that would hide files from the state of a checkout, add lines to output, or start programs.
+# Settings of the user that would hide files from the state of a checkout, add lines to output, tell another history of
+# a file, or start programs.
 OVERRIDES = tuple(
     part
-    for setting in (f"core.excludesFile={os.devnull}", "core.fsmonitor=false", "log.showSignature=false")
+    for setting in (
+        f"core.excludesFile={os.devnull}",
+        "core.fsmonitor=false",
+        "log.showSignature=false",
+        "log.follow=false",
+    )
     for part in ("-c", setting)
 )
 

@@ -23,15 +23,17 @@ def lock_path(plan_path: str) -> str:
     return plan_path.removesuffix(".yaml") + ".lock.json"
 
 
-def read_lock(data: bytes, where: str) -> dict[str, str]:
-    """Thing -> SHA-256.
+def read_lock(data: bytes, where: str, plan: str) -> dict[str, str]:
+    """Thing -> SHA-256, of the lock of the plan of this name.
 
     Raises:
-        RecordError: it is no lock.
+        RecordError: it is no lock, or that of another plan.
     """
     document = check_fields(decode(data, where), FIELDS, where)
     if document["schema"] != SCHEMA:
         raise RecordError(f"{where}: schema must be {SCHEMA}, found {document['schema']!r}")
+    if document["plan"] != plan:
+        raise RecordError(f"{where}: must be the lock of plan {plan}, found that of {document['plan']!r}")
     for name, value in document["digests"].items():
         if not (isinstance(value, str) and _SHA256.fullmatch(value)):
             raise RecordError(f"{where}: {name} must have a SHA-256, found {value!r}")
@@ -76,9 +78,10 @@ def wanted(setup: BoardSetup) -> dict[str, str]:
 
 
 def _locked(setup: BoardSetup) -> dict[str, str]:
-    path = setup.root / lock_path(setup.plan_path)
+    name = lock_path(setup.plan_path)
+    path = setup.root / name
     try:
-        return read_lock(path.read_bytes(), lock_path(setup.plan_path)) if path.is_file() else {}
+        return read_lock(path.read_bytes(), name, setup.plan.plan) if path.is_file() else {}
     except RecordError as error:
         raise ConfigError(str(error)) from None
 

@@ -133,11 +133,14 @@ def _check_job(job: Any, where: str) -> None:
     if job["seconds"] < 0:
         raise RecordError(f"{where}: seconds must not be negative, found {job['seconds']}")
     if "started" in job:
-        times = []
         for name in TIME_FIELDS:
-            try:
-                times.append(datetime.strptime(job[name], TIME_FORMAT))
-            except ValueError:
-                raise RecordError(
-                    f"{where}: {name} must be a time of the form {TIME_FORMAT}, found {job[name]!r}"
-                ) from None
+            if not _is_time(job[name]):
+                raise RecordError(f"{where}: {name} must be a time of the form {TIME_FORMAT}, found {job[name]!r}")
+
+
+def _is_time(text: str) -> bool:
+    try:
+        # Reading alone would take fewer digits as well.
+        return datetime.strptime(text, TIME_FORMAT).strftime(TIME_FORMAT) == text
+    except ValueError:
+        return False

@@ -29,7 +29,7 @@ from rowproof.boards import (
 )
 from rowproof.checkpoints import uri_of
 from rowproof.closure import FolderSources, HashCache, closure
-from rowproof.equivalence import Equivalences
+from rowproof.equivalence import Equivalences, how_many
 from rowproof.errors import ConfigError, HistoryGap, RowproofError
 from rowproof.evidence import bundle as writer
 from rowproof.evidence.attested import chain_problems
@@ -361,10 +361,11 @@ class _Checker:
             if not chains or self.root is None:
                 return
             row, replays = f"{document['board']}/{document['row']}", self.engine.replays
+            count = how_many(replays, document["tier"])
             problems = [
                 f"{stage}: {each}"
                 for stage, chain in chains.items()
-                for each in chain_problems(chain, self.root, row, stage, replays)
+                for each in chain_problems(chain, self.root, row, stage, count)
             ]
             told = "; ".join(f"{stage} by {', '.join(chain)}" for stage, chain in chains.items())
             # An exact engine is run again in full here, which is more than its attestation says.
@@ -622,7 +623,10 @@ class _Checker:
         row = self.documents["bundle.json"]["row"]
         names = {member.name for member in today.members if member.split == "public"}
         known = names.issuperset(self.plan.partners_of(row))
-        if (known and self.plan.rows[row].pair) or today.seats(self.plan.partners_of(row)) == recorded["members"]:
+        if self.plan.rows[row].pair:
+            # Its only partner comes with the checkpoint, whatever the set holds.
+            return today
+        if known and today.seats(self.plan.partners_of(row)) == recorded["members"]:
             return today
         for commit in self._commits():
             data = git.file_at(self.root, commit, path)
@@ -910,6 +914,7 @@ class _Checker:
             if self.root is None:
                 raise HistoryGap("no project at hand")
             path = lock_path(document["plan"]["path"])
+            plan = path.removeprefix("config/plans/").removesuffix(".lock.json")
             today = self.root / path
             locks = {"today": today.read_bytes() if today.is_file() else None}
             if gap is None:
@@ -917,7 +922,7 @@ class _Checker:
                 locks |= {commit: _file_at(self.root, commit, path) for commit in sorted(head)}
             wrong = []
             for where, data in locks.items():
-                digests = {} if data is None else read_lock(data, path)
+                digests = {} if data is None else read_lock(data, path, plan)
                 wrong += [f"{name} {where[:12]}" for name, value in found.items() if digests.get(name) != value]
             holds = False if wrong else None if gap else True
             self.table.add(
