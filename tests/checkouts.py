@@ -195,6 +195,11 @@ class Checkout:
         assert message in run.output, f"{message}\n{run.output[-4000:]}"
         return message
 
+    def unrecord(self) -> None:
+        """Take the rows out of the history but not out of the folder: their plans may change again."""
+        self.git("rm", "-r", "-q", "--cached", "results")
+        self.git("commit", "-q", "-m", "without results")
+
     def lock(self, *boards: str) -> None:
         """Pin in the locks of these boards' plans what is not pinned yet."""
         for board in boards:

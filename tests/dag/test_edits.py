@@ -189,12 +189,6 @@ def rename_local(checkout: Checkout, path: str, old: str, new: str) -> None:
     file.write_text(re.sub(rf"\b{old}\b", new, text))
 
 
-def unrecorded(checkout: Checkout) -> None:
-    """Take the rows out of the history, but not out of the folder."""
-    checkout.git("rm", "-r", "-q", "--cached", "results")
-    checkout.git("commit", "-q", "-m", "without results")
-
-
 def taken_back(checkout: Checkout) -> None:
     checkout.git("clean", "-q", "-f", "-d", "workflow", "config")
     checkout.git("checkout", "-q", "--", ".")
@@ -210,7 +204,7 @@ def not_current(checkout: Checkout) -> set[str]:
 def test_rows_that_an_edit_reaches(fresh, name):
     edit, rows, _ = {**REACHING, **PLANS}.get(name) or (HARMLESS[name], (), None)
     if name in PLANS:
-        unrecorded(fresh)
+        fresh.unrecord()
     edit(fresh)
     assert not_current(fresh) == set(rows)
     taken_back(fresh)
@@ -225,7 +219,7 @@ def fast(names):
 def test_jobs_that_an_edit_asks_for(fresh, name):
     edit, rows, jobs = {**REACHING, **PLANS}[name]
     if name in PLANS:
-        unrecorded(fresh)
+        fresh.unrecord()
     edit(fresh)
     boards = {row.partition("/")[0] for row in rows}
     assert fresh.agreed_plan() == {**{row: jobs for row in rows}, **{b: Counter(leaderboard=1) for b in boards}}
@@ -335,7 +329,7 @@ def test_what_a_rebuild_changes_and_nothing_after_taking_it_back(fresh_small, na
     edit, row, files = REAL[name]
     other = next(other for other in SMALL_ROWS if other != row)
     if name.startswith("plan"):
-        unrecorded(fresh_small)
+        fresh_small.unrecord()
     first = fresh_small.git("rev-parse", "HEAD").strip()
     before, first_digests, other_digests = fresh_small.files(), digests(fresh_small, row), digests(fresh_small, other)
     edit(fresh_small)

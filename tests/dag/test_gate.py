@@ -8,11 +8,21 @@ from rowproof.evidence.verify import verify_bundle
 
 ROW = "push-v1/ref-script"
 PLAN = "config/plans/push-v1.yaml"
+LOCK = "config/plans/push-v1.lock.json"
 
 
 def untracked(checkout: Checkout) -> None:
     checkout.git("rm", "-q", "--cached", PLAN)
     checkout.git("commit", "-q", "-m", "without the plan")
+
+
+def lock_untracked(checkout: Checkout) -> None:
+    checkout.git("rm", "-q", "--cached", LOCK)
+    checkout.git("commit", "-q", "-m", "without the lock")
+
+
+def lock_edited(checkout: Checkout) -> None:
+    checkout.edit(LOCK, '"digests": {', f'"digests": {{\n    "partner nobody@v1/nobody": "{"0" * 64}",')
 
 
 def edited(checkout: Checkout) -> None:
@@ -29,8 +39,10 @@ def half_files(checkout: Checkout) -> list[str]:
     [
         (untracked, f"the plan {PLAN} must be committed, found it untracked: commit it before any run"),
         (edited, f"the plan {PLAN} must be as committed"),
+        (lock_untracked, f"the plan {LOCK} must be committed, found it untracked: commit it before any run"),
+        (lock_edited, f"the plan {LOCK} must be as committed"),
     ],
-    ids=["untracked", "edited"],
+    ids=["untracked", "edited", "lock untracked", "lock edited"],
 )
 def test_the_gate_refuses(empty_small, change, message):
     change(empty_small)
@@ -44,10 +56,14 @@ def test_the_gate_refuses(empty_small, change, message):
 
 
 def test_a_refused_plan_edit_leaves_the_committed_bundle_alone(fresh_small):
+    with (fresh_small.root / "workflow/rowproof/evidence/bundle.py").open("a") as stream:
+        stream.write("UNUSED = 1\n")
+    fresh_small.commit()
+    # A remark makes nothing stale, but what is made meanwhile is made under an uncommitted plan.
     fresh_small.edit(PLAN, "decision_rules:", "# a remark\ndecision_rules:")
     run = fresh_small.build(f"results/{ROW}")
     assert run.code != 0
-    assert f"the plan {PLAN} must be as committed" in fresh_small.log("specs")
+    assert f"the plan {PLAN} must be as committed" in fresh_small.log("assemble")
     assert {path for path in fresh_small.changed() if path.startswith("results/")} == set()
 
 

@@ -19,7 +19,7 @@ def board(tmp_path):
 
 
 def failing(folder):
-    return [check.id for check in verify_board(folder).failures]
+    return [check.id for check in verify_board(folder, ROOT).failures]
 
 
 def reseal(path, document):
@@ -77,7 +77,7 @@ def test_a_threshold_other_than_planned_is_seen_though_all_hashes_fit(board):
 
 def test_without_the_row_of_the_other_board_the_report_is_undecided(board):
     shutil.rmtree(board.parents[1] / "cocarry-v1")
-    table = verify_board(board)
+    table = verify_board(board, ROOT)
     assert table.failures == []
     assert [check.verdict for check in table.checks if check.id == "board:admission"] == ["unknown"]
 
@@ -86,3 +86,9 @@ def test_without_the_row_of_the_other_board_the_report_is_undecided(board):
 def test_hostile_tables_fail_and_do_not_raise(board, data):
     (board / "leaderboard.json").write_bytes(data)
     assert failing(board)
+
+
+def test_without_a_project_nobody_knows_what_was_asked_of_the_task(board):
+    table = verify_board(board, None)
+    assert table.failures == []
+    assert [check.verdict for check in table.checks if check.id == "board:admission"] == ["unknown"]

@@ -35,7 +35,7 @@ SCRIPTS = {
 STEPS = {"os.mkdir", "os.chmod", "os.rename", "os.remove", "os.rmdir", "os.utime", "tempfile.mkstemp"}
 
 
-class _Named(list):
+class Named(list):
     """Files or parameters of a job, by position and by name."""
 
     def __init__(self, *items: str, **named: object) -> None:
@@ -122,18 +122,18 @@ class Workdir:
             "publish": {"state": row.signal_path, "staged": row.staged},
         }
         outputs = {
-            "specs": _Named(specs=specs),
-            "simulate": _Named(records=row.product("simulate", f"{shard}.jsonl")),
-            "summary": _Named(summary=row.products("summary")[0]),
-            "bundle": _Named(row.staged),
-            "publish": _Named(*row.bundle),
+            "specs": Named(specs=specs),
+            "simulate": Named(records=row.product("simulate", f"{shard}.jsonl")),
+            "summary": Named(summary=row.products("summary")[0]),
+            "bundle": Named(row.staged),
+            "publish": Named(*row.bundle),
         }
         own = row.shards.get(shard)
         seeds = list(own.seeds if own else row.seeds)
         return SimpleNamespace(
-            input=_Named(**inputs[stage], recipe=recipe),
+            input=Named(**inputs[stage], recipe=recipe),
             output=outputs[stage],
-            params=_Named(
+            params=Named(
                 plan_path=row.plan_path, plan_blob=row.plan_blob, seeds=seeds, partner=own.partner if own else None
             ),
             wildcards=SimpleNamespace(shard=shard),

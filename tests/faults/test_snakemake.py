@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 from checkouts import Checkout, clone, copy_working_tree, environment, shrink
 from faults.conftest import ROW, small_disk
-from rowproof.layout import PROVENANCE, bundle_files, read_provenance
+from rowproof.layout import PROVENANCE, bundle_files
+from rowproof.provenance import read_provenance
 from rowproof.recipes import all_statuses
 
 pytestmark = pytest.mark.slow

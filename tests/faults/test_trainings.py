@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 from bundles import make_project
-from faults.conftest import Ended, Workdir, enter, in_child, killed_before, small_disk
+from faults.conftest import Ended, Named, Workdir, enter, in_child, killed_before, small_disk
 from rowproof.hashing import sha256_hex
 
 pytest.importorskip("rowproof.chamber.learned.networks", reason="torch (extra training) is not installed")
@@ -25,8 +25,8 @@ class Trainer(Workdir):
     def train(self) -> Ended:
         row = self.row
         call = SimpleNamespace(
-            input=SimpleNamespace(recipe=row.recipe_path("train")),
-            output=SimpleNamespace(document=str(self.document)),
+            input=Named(recipe=row.recipe_path("train")),
+            output=Named(document=str(self.document)),
             params=SimpleNamespace(plan_path=row.plan_path, plan_blob=row.plan_blob, seed=SEED),
             log=["logs/train.log"],
             threads=1,

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from bundles import lock
 from checkouts import Checkout, clone, copy_working_tree, shrink
 from slurm_cluster import (
     BOARD,
@@ -71,6 +72,7 @@ def unbuilt(tmp_path_factory) -> Checkout:
     training = "config/training/handover-aht.yaml"
     small.edit(training, "frames: 96000", "frames: 640")
     small.edit(training, "checkpoint_frames: 16000", "checkpoint_frames: 320")
+    lock(small.root, [BOARD])
     small.commit()
     return small
 

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 from rowproof import git
 from rowproof.determinism import PINNED_ENVIRONMENT
-from rowproof.equivalence import DRAWN, FOLDER, SCHEMA, Equivalences, draw_of, drawn_units, read_attestation
+from rowproof.equivalence import FOLDER, SCHEMA, Equivalences, draw_of, drawn_units, how_many, read_attestation
 from rowproof.errors import RowproofError
 from rowproof.files import write_atomic
 from rowproof.hashing import sha256_hex
@@ -192,7 +192,8 @@ def _comparison(setup: "BoardSetup", found: Difference, results: Path) -> _Compa
         return _Comparison(found, draw, what, len(seeds), [index], tasks)
     grid = setup.plan.grid
     of = len(seeds) * len(setup.plan.partners_of(row)) * grid.episodes_per_partner
-    units = list(range(of)) if setup.engine.replays else drawn_units(draw, of, DRAWN)
+    count = how_many(setup.engine.replays, setup.board.tier)
+    units = list(range(of)) if count is None else drawn_units(draw, of, count)
     drawn = None if len(units) == of else units
     return _Comparison(found, draw, "episodes", of, drawn, ({**task, "units": units},))
 

@@ -23,6 +23,8 @@ FOLDER = "config/equivalences"
 SCHEMA = "rowproof/equivalence/1"
 DRAWN = 300
 """Episodes of a row that are compared where an engine is not exact."""
+DRAWN_RUNS = 1
+"""Runs of a row that are compared where each trains for minutes."""
 DOCUMENT_FIELDS = {
     "schema": (str,),
     "board": (str,),
@@ -48,6 +50,13 @@ def drawn_units(draw: str, of: int, count: int) -> list[int]:
         return list(range(of))
     rng = substream(f"attest.units.{draw}", 0)
     return sorted(int(index) for index in rng.permutation(of)[:count])
+
+
+def how_many(replays: bool, tier: str) -> int | None:
+    """How many records of a row are compared; None for all, which an exact engine makes in no time."""
+    if replays:
+        return None
+    return DRAWN_RUNS if tier == "statistical" else DRAWN
 
 
 def read_attestation(data: bytes, where: str) -> dict[str, Any]:

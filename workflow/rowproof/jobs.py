@@ -234,6 +234,8 @@ def _read_recipe(path: str) -> tuple[dict[str, Any], str]:
     """
     try:
         recipe = decode(Path(path).read_bytes(), path)
+        if not isinstance(recipe, dict):
+            raise RecordError(f"{path} must hold a recipe, found a {type(recipe).__name__}")
         key = stage_key(recipe)
     except RecordError as error:
         raise StaleInputError(f"{error}: delete it and start snakemake again") from None

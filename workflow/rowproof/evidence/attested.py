@@ -5,13 +5,13 @@ from pathlib import Path
 from typing import Any
 
 from rowproof import git
-from rowproof.equivalence import DRAWN, FOLDER, draw_of, drawn_units, read_attestation
+from rowproof.equivalence import FOLDER, draw_of, drawn_units, read_attestation
 from rowproof.errors import HistoryGap, RowproofError
 from rowproof.restated import tree_at
 from rowproof.stages import FORM
 
 
-def attestation_problems(name: str, root: Path, row: str, stage: str, replays: bool) -> list[str]:
+def attestation_problems(name: str, root: Path, row: str, stage: str, count: int | None) -> list[str]:
     """What is wrong with an attestation of one stage of the row ``<board>/<row>``.
 
     Args:
@@ -19,7 +19,7 @@ def attestation_problems(name: str, root: Path, row: str, stage: str, replays: b
         root: the project.
         row: the row.
         stage: the stage.
-        replays: whether the row's engine is exact, so that all episodes must have been compared.
+        count: how many records must have been compared (:func:`~rowproof.equivalence.how_many`).
 
     Raises:
         HistoryGap: a commit is not in this clone.
@@ -40,7 +40,7 @@ def attestation_problems(name: str, root: Path, row: str, stage: str, replays: b
     draw = draw_of(stage, row, entry["before"]["code"], entry["after"]["code"])
     if entry["draw"] != draw:
         problems.append("its draw does not follow from both codes")
-    return problems + _unit_problems(stage, entry["units"], draw, replays)
+    return problems + _unit_problems(stage, entry["units"], draw, count)
 
 
 def _side_problems(side: str, stated: Mapping[str, Any], root: Path) -> list[str]:
@@ -60,26 +60,25 @@ def _side_problems(side: str, stated: Mapping[str, Any], root: Path) -> list[str
     return problems if reached.key == code["key"] else [*problems, f"{side}: the code at {commit} has another key"]
 
 
-def _unit_problems(stage: str, units: Mapping[str, Any], draw: str, replays: bool) -> list[str]:
+def _unit_problems(stage: str, units: Mapping[str, Any], draw: str, count: int | None) -> list[str]:
     drawn, of = units["drawn"], units["of"]
     if stage == "train":
         drawn_right = drawn == drawn_units(draw, of, 1)
         return [] if drawn_right else ["the training that was run whole is not the one that is drawn from both codes"]
     if stage != "simulate":
         return [] if drawn is None else ["all units must be compared"]
-    if replays or of <= DRAWN:
+    if count is None or of <= count:
         return [] if drawn is None else ["all episodes must be compared"]
-    return (
-        [] if drawn == drawn_units(draw, of, DRAWN) else ["its episodes are not those that are drawn from both codes"]
-    )
+    wanted = drawn_units(draw, of, count)
+    return [] if drawn == wanted else ["its episodes are not those that are drawn from both codes"]
 
 
-def chain_problems(chain: tuple[str, ...], root: Path, row: str, stage: str, replays: bool) -> list[str]:
+def chain_problems(chain: tuple[str, ...], root: Path, row: str, stage: str, count: int | None) -> list[str]:
     """:func:`attestation_problems` of every link, each with the name of its file."""
     problems = []
     for name in chain:
         try:
-            problems += [f"{name}: {each}" for each in attestation_problems(name, root, row, stage, replays)]
+            problems += [f"{name}: {each}" for each in attestation_problems(name, root, row, stage, count)]
         except HistoryGap:
             raise
         except (RowproofError, OSError) as error:

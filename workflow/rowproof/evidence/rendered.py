@@ -2,20 +2,20 @@
 
 from pathlib import Path
 
-from rowproof.boards import Plan
-from rowproof.errors import RowproofError
+from rowproof.boards import load_board
+from rowproof.errors import HistoryGap, RowproofError
 from rowproof.evidence import admission
 from rowproof.evidence.checks import CheckTable
 from rowproof.hashing import sha256_hex
 from rowproof.layout import document_digest
 from rowproof.records import decode, encode_document
-from rowproof.strict_yaml import parse, validate
 
 
-def verify_board(folder: Path) -> CheckTable:
+def verify_board(folder: Path, root: Path | None) -> CheckTable:
     """Check the rendered files in ``folder`` (``results/<board>``) against themselves and against its bundles.
 
-    The bundles themselves are checked on their own.
+    The bundles themselves are checked on their own. ``root`` is the project whose plan has the rules of admission; None
+    when there is none.
     """
     table = CheckTable(str(folder / "leaderboard.json"))
     must = "leaderboard.json is canonical and as it was written"
@@ -35,12 +35,14 @@ def verify_board(folder: Path) -> CheckTable:
         wrong = sorted(name for name in {*shown, *here} if shown.get(name) != here.get(name))
         table.add("board:rows", not wrong, must, f"{len(here)} rows, differing {wrong}")
     if (folder / "admission_report.json").is_file():
-        must = "the admission report follows from the records and the thresholds of their plan"
+        must = "the admission report follows from the records and the thresholds of the project's plan"
         with table.guard("board:admission", must):
             data = (folder / "admission_report.json").read_bytes()
             stated = decode(data, "admission_report.json")
-            plan = parse((folder / stated["thresholds"]["a1"] / "plan.yaml").read_bytes(), "plan.yaml")
-            rules = validate(plan, Plan).admission
+            if root is None:
+                raise HistoryGap("no project at hand")
+            # Not that of a row's bundle: what is asked of the task may be more than when the row joined.
+            rules = load_board(root, stated["board"]).plan.admission
             if rules is None:
                 raise RowproofError("the plan of these rows has no admission section")
             fresh = admission.report(stated["board"], rules.model_dump(), folder)

@@ -43,7 +43,7 @@ def verify_path(
         return [verify_admission(path, plans=plans, repo=repo, allow_dirty=allow_dirty)]
     if (path / "bundle.json").exists() or (path / "SHA256SUMS.txt").exists():
         return [verify_published(path, plans=plans, repo=repo, allow_dirty=allow_dirty)]
-    tables = [verify_board(path)] if board else []
+    tables = [verify_board(path, root)] if board else []
     for child in sorted(path.iterdir()):
         if child.is_dir() and not child.is_symlink() and _holds_evidence(child):
             tables += verify_path(child, plans, repo, allow_dirty)

@@ -29,7 +29,7 @@ from rowproof.boards import (
 )
 from rowproof.checkpoints import uri_of
 from rowproof.closure import FolderSources, HashCache, closure
-from rowproof.equivalence import Equivalences
+from rowproof.equivalence import Equivalences, how_many
 from rowproof.errors import ConfigError, HistoryGap, RowproofError
 from rowproof.evidence import bundle as writer
 from rowproof.evidence.attested import chain_problems
@@ -361,10 +361,11 @@ class _Checker:
             if not chains or self.root is None:
                 return
             row, replays = f"{document['board']}/{document['row']}", self.engine.replays
+            count = how_many(replays, document["tier"])
             problems = [
                 f"{stage}: {each}"
                 for stage, chain in chains.items()
-                for each in chain_problems(chain, self.root, row, stage, replays)
+                for each in chain_problems(chain, self.root, row, stage, count)
             ]
             told = "; ".join(f"{stage} by {', '.join(chain)}" for stage, chain in chains.items())
             # An exact engine is run again in full here, which is more than its attestation says.
@@ -622,7 +623,10 @@ class _Checker:
         row = self.documents["bundle.json"]["row"]
         names = {member.name for member in today.members if member.split == "public"}
         known = names.issuperset(self.plan.partners_of(row))
-        if (known and self.plan.rows[row].pair) or today.seats(self.plan.partners_of(row)) == recorded["members"]:
+        if self.plan.rows[row].pair:
+            # Its only partner comes with the checkpoint, whatever the set holds.
+            return today
+        if known and today.seats(self.plan.partners_of(row)) == recorded["members"]:
             return today
         for commit in self._commits():
             data = git.file_at(self.root, commit, path)
