@@ -25,7 +25,7 @@ def built(tmp_path_factory):
     """A project with one row that is built and committed."""
     root = make_project(tmp_path_factory.mktemp("cli") / "p", seeds=[0], episodes_per_partner=3)
     for name in ("rules", "profiles", "resources", "envs"):
-        shutil.copytree(ROOT / name, root / name)
+        shutil.copytree(ROOT / name, root / name, dirs_exist_ok=True)
     for name in ("Snakefile", "README.md", ".gitignore"):
         shutil.copy(ROOT / name, root)
     commit_all(root)

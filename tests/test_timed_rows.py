@@ -10,7 +10,6 @@ import pytest
 import yaml
 from bundles import bare_recipes, commit_all, lock, make_project, places_of, plan_of
 from bundles import recipes_of as recipes_of_row
-from helpers import ROOT
 from rowproof import git
 from rowproof.boards import load_board
 from rowproof.errors import RowproofError
@@ -40,7 +39,6 @@ PROGRAM = "workflow/rowproof/speedrun/referee/inside/train.py"
 def make_timed_project(root: Path) -> Path:
     """A committed project with one board of the CPU track."""
     make_project(root, boards=())
-    shutil.copytree(ROOT / "resources/speedrun", root / "resources/speedrun")
     rows = {name: {"policy": name} for name in ROWS}
     plan = {
         "schema": "rowproof/plan/1",
