@@ -244,7 +244,7 @@ def test_comments_and_unrelated_files_change_nothing(own):
     edit(own / "config/boards/handover-v1.yaml", "title: ", "title: new ")
     after = recipes_of(own)
     assert {stage: bare(recipe) for stage, recipe in after.items()} == {s: bare(recipe) for s, recipe in before.items()}
-    # The bytes of files are shown, and are none of the causes that are told.
+    # Jobs of a launch compare the bytes of files; they are none of the causes that are told.
     assert changes(before, after) == [] and after["simulate"]["files"] == before["simulate"]["files"]
 
 
