@@ -22,7 +22,10 @@ BOARD, ROW, SEED = "handover-v1", "b-aht", 1
 
 RUN = """
 import json, runpy, sys
-from types import SimpleNamespace as Part
+from types import SimpleNamespace
+class Part(SimpleNamespace):
+    def __iter__(self):
+        return iter(vars(self).values())
 call = json.loads(sys.argv[1])
 snakemake = Part(log=call["log"], threads=1, **{name: Part(**call[name]) for name in ("input", "output", "params")})
 runpy.run_path(call["script"], {"snakemake": snakemake})
