@@ -105,7 +105,11 @@ def checkpoints_of(wildcards):
 def timed_row(wildcards):
     """A row whose times are those of a timing job."""
     board = (ROWS[f"{wildcards.board}/{name}"] for name in BOARDS[wildcards.board].rows)
-    return next(row for row in board if f"time-{wildcards.key}/" in row.product("time", "timing.json"))
+    return next(
+        row
+        for row in board
+        if f"time-{wildcards.key}/" in row.product("time", "timing.json")
+    )
 
 
 def timed_rows(wildcards):

@@ -1,7 +1,6 @@
 """Boards grow: a further row, with code of its own, leaves all others current."""
 
 import json
-import os
 import subprocess
 import sys
 
@@ -259,7 +258,7 @@ def test_moving_a_module_makes_no_row_stale(clone):
     """The task of the handover is moved, with all that import it."""
     old, new = "rowproof.chamber.handover_task", "rowproof.chamber.placing"
     package = clone.root / "workflow" / "rowproof" / "chamber"
-    os.rename(package / "handover_task.py", package / "placing.py")
+    (package / "handover_task.py").rename(package / "placing.py")
     for path in (clone.root / "workflow").rglob("*.py"):
         text = path.read_text()
         if old in text:

@@ -211,7 +211,7 @@ def test_units_follow_from_both_codes():
     one, other = {"form": 2, "key": "a" * 64}, {"form": 2, "key": "b" * 64}
     draw = draw_of("simulate", "x/y", one, other)
     units = drawn_units(draw, 1750, DRAWN)
-    assert len(set(units)) == DRAWN and units == sorted(units) and 0 <= units[0] and units[-1] < 1750
+    assert len(set(units)) == DRAWN and units == sorted(units) and units[0] >= 0 and units[-1] < 1750
     assert units == drawn_units(draw, 1750, DRAWN)
     for changed in (
         draw_of("train", "x/y", one, other),

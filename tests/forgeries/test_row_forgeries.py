@@ -1034,7 +1034,7 @@ def plan_blob_edited(f):
     f.reseal(keep=["blob"])
 
 
-@caught_by("plan:project")
+@caught_by("plan:project", "plan:lock")
 def plan_path_elsewhere(f):
     f.edit_meta(lambda meta: meta["plan"].update(path="config/plans/../plans/handover-v1.yaml"))
     f.reseal()

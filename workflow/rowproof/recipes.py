@@ -52,8 +52,9 @@ from rowproof.stages import (
     STAGES,
     TIMED_STAGES,
     bare,
-    stage_key,
-    stage_keys,
+    forget_keys,
+    known_key,
+    known_keys,
 )
 
 if TYPE_CHECKING:
@@ -185,7 +186,7 @@ def record_recipes(setup: "BoardSetup", row: str, tree: CodeTree) -> dict[str, A
     upstream: dict[str, str] = {}
     for stage in (stage for stage in stages_of(setup, row) if stage in own):
         recipes[stage] = make_recipe(setup, stage, own[stage], upstream, tree)
-        upstream = {stage: stage_key(recipes[stage])}
+        upstream = {stage: known_key(recipes[stage])}
     return recipes
 
 
@@ -200,7 +201,7 @@ def timing_recipe(
 
     rows = [row for row in rows_of_campaign(setup.plan, setup.engine, campaign) if row in setup.board.rows]
     known = records or {}
-    upstream = {row: known.get(row) or stage_key(record_recipes(setup, row, tree)["simulate"]) for row in rows}
+    upstream = {row: known.get(row) or known_key(record_recipes(setup, row, tree)["simulate"]) for row in rows}
     key = (setup.board.board, campaign, tuple(upstream.items()))
     if key not in tree.timings:
         programs = {"programs": list(setup.engine.programs)} if setup.engine.programs else {}
@@ -216,9 +217,9 @@ def late_recipes(setup: "BoardSetup", row: str, tree: CodeTree, before: Mapping[
     summary: dict[str, Any] = {"statistics": plan.statistics.model_dump(), "partners": plan.partners_of(row)}
     if setup.engine.summary_module:
         summary = {"producer": setup.engine.summary_module, **summary}
-    made = {"summary": make_recipe(setup, "summary", summary, {last: stage_key(before[last])}, tree)}
+    made = {"summary": make_recipe(setup, "summary", summary, {last: known_key(before[last])}, tree)}
     own = {"board": board.board, "row": row, "engine": board.engine, "tier": board.tier}
-    made["bundle"] = make_recipe(setup, "bundle", own, {"summary": stage_key(made["summary"])}, tree)
+    made["bundle"] = make_recipe(setup, "bundle", own, {"summary": known_key(made["summary"])}, tree)
     return made
 
 
@@ -277,8 +278,7 @@ def pins_of(code: Closure, pins: Mapping[str, str]) -> dict[str, str]:
     """
     found = {}
     for name, place in sorted(code.packages.items()):
-        own = (DISTRIBUTIONS.get(name, name), *_distributions().get(name, ()))
-        known = [dist for dist in (re.sub(r"[-_.]+", "-", each).lower() for each in own) if dist in pins]
+        known = _pinned([DISTRIBUTIONS.get(name, name)], pins) or _pinned(_distributions().get(name, ()), pins)
         if not known:
             raise ConfigError(
                 f"{place}: import {name}: what decides a record must be code of the project or of a distribution that "
@@ -286,6 +286,11 @@ def pins_of(code: Closure, pins: Mapping[str, str]) -> dict[str, str]:
             )
         found[known[0]] = pins[known[0]]
     return dict(sorted(found.items()))
+
+
+def _pinned(names: Iterable[str], pins: Mapping[str, str]) -> list[str]:
+    """Those of these distributions that are pinned, as the lock file spells them."""
+    return [name for name in (re.sub(r"[-_.]+", "-", each).lower() for each in names) if name in pins]
 
 
 @cache
@@ -477,7 +482,7 @@ class Recorded:
     @property
     def keys(self) -> dict[str, str]:
         """Stage keys of the recorded recipes (empty when unreadable)."""
-        return stage_keys(self.recipes) if self.recipes else {}
+        return known_keys(self.recipes) if self.recipes else {}
 
 
 def read_recorded(folder: Path, expected: list[str], cache: HashCache) -> Recorded:
@@ -554,7 +559,7 @@ def _recorded_recipes(data: bytes, provenance: Mapping[str, Any] | None) -> dict
         # An earlier form holds them itself.
         beside = places.get(stage, {}) if "form" in recipe["code"] else {"files": recipe["code"]}
         recipes[stage] = {**recipe, **{key: value for key, value in beside.items() if key in SHOWN}}
-    stage_keys(recipes)
+    known_keys(recipes)
     return recipes
 
 
@@ -697,6 +702,7 @@ class Project:
         Raises:
             ConfigError: the lock file or an attestation is malformed.
         """
+        forget_keys()
         cache = HashCache(None if work is None else work / "cache" / "hashes.json")
         memo = Memo(None if work is None else work / "cache" / "memo.json")
         tree = CodeTree.of_checkout(root, cache, read_pins(root))
@@ -718,7 +724,7 @@ def board_statuses(setup: "BoardSetup", project: Project) -> dict[str, RowStatus
         restate_board(setup, recorded, project)
     ours = {row: record_recipes(setup, row, project.tree) for row in rows}
     kept = {row: keep_equivalent(setup, row, ours[row], recorded[row], project.equivalences) for row in rows}
-    keys = {row: stage_key(kept[row].recipes["simulate"]) for row in rows}
+    keys = {row: known_key(kept[row].recipes["simulate"]) for row in rows}
     found = {}
     for row in rows:
         recipes, bridges = kept[row].recipes, kept[row].bridges
@@ -750,7 +756,7 @@ def _status(
     if recorded is None:
         return RowStatus(name, recipes, "missing", Recorded(), setup.plan_path)
     provisional = not project.dirty and recorded.provenance is not None and recorded.provenance["dirty"]
-    if recorded.recipes is not None and (recorded.keys != stage_keys(recipes) or recorded.earlier):
+    if recorded.recipes is not None and (recorded.keys != known_keys(recipes) or recorded.earlier):
         state = "stale"
     elif recorded.problems:
         state = "damaged"
@@ -781,8 +787,8 @@ def keep_equivalent(
     """
     kept = Kept({}, {})
     for stage, recipe in current.items():
-        upstream = {name: stage_key(kept.recipes[name]) for name in recipe["upstream"]}
-        now = {**recipe, "upstream": upstream}
+        upstream = {name: known_key(kept.recipes[name]) for name in recipe["upstream"]}
+        now = recipe if upstream == recipe["upstream"] else {**recipe, "upstream": upstream}
         kept.recipes[stage] = keep_stage(setup, row, stage, now, recorded, equivalences, kept.bridges)
     return kept
 
@@ -801,7 +807,7 @@ def keep_stage(
     What connects them is added to ``bridges``.
     """
     was = (recorded.recipes or {}).get(stage) if recorded is not None else None
-    if was is None or stage_key(was) == stage_key(now) or not _holds_products(setup, row, stage, recorded):
+    if was is None or known_key(was) == known_key(now) or not _holds_products(setup, row, stage, recorded):
         return now
     if any(was.get(key) != now[key] for key in bare(now) if key not in ("code", "pins")):
         return now
@@ -979,7 +985,7 @@ def adopt_costly(
             statuses[plan.board] = board_statuses(setups[plan.board], project)
         status = statuses[plan.board][plan.row]
         # In an empty folder nothing is kept yet; what is taken decides what the rows there are built by.
-        plan = replace(plan, keys=stage_keys(status.recipes))
+        plan = replace(plan, keys=known_keys(status.recipes))
         recorded, folder = status.recorded, results / plan.name
         if recorded.provenance is None or recorded.provenance["dirty"]:
             continue
@@ -1089,7 +1095,7 @@ def _prepare_row(
     plan = RowPlan(
         board=setup.board.board,
         row=row,
-        keys=stage_keys(status.recipes),
+        keys=known_keys(status.recipes),
         seeds=tuple(grid.seeds),
         partners=tuple(setup.plan.partners_of(row)),
         shard_by=config.shard_by,
@@ -1206,7 +1212,7 @@ def _prepare_board(
         "files": code.files,
         "raw": tree.raw(code.files),
     }
-    key = stage_key(recipe)
+    key = known_key(recipe)
     files = BOARD_FILES + (ADMISSION_FILES if setup.plan.admission else ())
     files += LEARNED_BOARD_FILES if any(row.learned for row in rows) else ()
     reason = _board_reason(folder, key, rows, foreign, cache)

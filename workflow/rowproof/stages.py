@@ -46,3 +46,26 @@ def stage_key(recipe: Mapping[str, Any]) -> str:
 def stage_keys(recipes: Mapping[str, Any]) -> dict[str, str]:
     """Stage -> key."""
     return {stage: stage_key(recipe) for stage, recipe in recipes.items()}
+
+
+_KNOWN: dict[int, tuple[Mapping[str, Any], str]] = {}
+
+
+def known_key(recipe: Mapping[str, Any]) -> str:
+    """:func:`stage_key` of a recipe that is not changed any more, computed once: a long one takes milliseconds."""
+    held, key = _KNOWN.get(id(recipe), (None, ""))
+    if held is not recipe:
+        key = stage_key(recipe)
+        # Holding the recipe keeps its number from being given to another.
+        _KNOWN[id(recipe)] = recipe, key
+    return key
+
+
+def known_keys(recipes: Mapping[str, Any]) -> dict[str, str]:
+    """Stage -> key, see :func:`known_key`."""
+    return {stage: known_key(recipe) for stage, recipe in recipes.items()}
+
+
+def forget_keys() -> None:
+    """Let go of the recipes of an earlier look."""
+    _KNOWN.clear()
