@@ -506,3 +506,17 @@ def test_models_are_frozen():
     with pytest.raises(ValidationError, match="frozen"):
         config.shard_by = "row"
     assert isinstance(config, Config)
+
+
+def test_baseline_and_a_a_candidate_belong_to_the_first_campaign(tmp_path):
+    shutil.copytree(ROOT / "config", tmp_path / "config")
+    path = tmp_path / "config" / "plans" / "nanogpt-speedrun-cpu-v1.yaml"
+    text = path.read_text()
+    path.write_text(text.replace("  r3-muon: {policy: r3}", "  r3-muon: {policy: r3, campaign: 2}"))
+    with pytest.raises(ConfigError, match=r"r3 is timed in every campaign: .* campaign 1, found \[2\]"):
+        load_board(tmp_path, "nanogpt-speedrun-cpu-v1")
+    path.write_text(text)
+    path = tmp_path / "config" / "plans" / "push-v1.yaml"
+    path.write_text(path.read_text().replace("{policy: static}", "{policy: static, campaign: 2}"))
+    with pytest.raises(ConfigError, match="must be left out of a board whose rows are not timed"):
+        load_board(tmp_path, "push-v1")

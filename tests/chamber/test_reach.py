@@ -8,7 +8,7 @@ import pytest
 from helpers import ROOT
 from rowproof.boards import PAIR
 from rowproof.chamber.by_name import is_learned, known, load
-from rowproof.closure import HashCache, closure
+from rowproof.closure import FolderSources, HashCache, closure
 from rowproof.errors import ConfigError
 from rowproof.families import engines
 from rowproof.recipes import SCRIPTS
@@ -31,7 +31,7 @@ LEARNED = {name: set(engine.learned_policies) for name, engine in ENGINES.items(
 
 def reached(scripts, modules, root=ROOT):
     """The modules of the package that are reached, by dotted name."""
-    files = closure(root, scripts, modules, CACHE).code
+    files = closure(FolderSources(root, CACHE), scripts, modules).files
     return {name.removeprefix("workflow/").removesuffix(".py").replace("/", ".") for name in files}
 
 
@@ -212,7 +212,7 @@ def test_a_new_policy_or_class_is_one_file_and_changes_no_row(name, tmp_path):
         cache = HashCache(None)
         modules = ENGINES[name].modules("simulate", {"policy": "static", "members": [{"class": PARTNERS[name][0]}]})
         roots = [ENGINES[name].simulate_module, *modules]
-        return closure(root, [SCRIPTS["simulate"]], roots, cache).code
+        return closure(FolderSources(root, cache), [SCRIPTS["simulate"]], roots).files
 
     before = codes()
     for folder in (egos, partners):

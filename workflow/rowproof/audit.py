@@ -119,7 +119,7 @@ class Audit:
             for path in self.read
             if path.split("/")[0] not in OUTSIDE
             and path.removeprefix(f"{self._workdir}/").split("/")[0] not in OUTSIDE
-            and "__pycache__" not in path.split("/")
+            and not any(part == "__pycache__" or part.endswith(".egg-info") for part in path.split("/"))
             and not path.endswith((".py", ".pyc"))
             and not (Path(self._root) / path).is_dir()
         }

@@ -373,6 +373,12 @@ def _check_plan(plan: Plan, document: Document, engine: Engine, partner_set: Par
     for key in ("a1", "a2", "a3"):
         if plan.admission is not None and getattr(plan.admission, key) not in plan.rows:
             raise document.error(("admission", key), f"must be a row of this plan ({', '.join(plan.rows)})")
+    for policy in engine.anchors(plan.cell):
+        found = sorted({row.campaign for row in plan.rows.values() if row.policy == policy})
+        if found != [1]:
+            raise document.error(
+                ("rows",), f"{policy} is timed in every campaign: it must have a row of campaign 1, found {found}"
+            )
     learned = [name for name, row in plan.rows.items() if row.policy in engine.learned_policies]
     if learned and plan.selection is None:
         raise document.error(

@@ -7,7 +7,7 @@ import sys
 import pytest
 from helpers import ROOT
 from rowproof.boards import load_board
-from rowproof.closure import HashCache, closure
+from rowproof.closure import FolderSources, HashCache, closure
 from rowproof.families import engines
 from rowproof.recipes import SCRIPTS
 
@@ -24,7 +24,7 @@ def setup_of(path):
 def reach(path, stage="simulate", root=ROOT):
     producer = {"specs": ENGINE.specs_module, "simulate": ENGINE.simulate_module}[stage]
     modules = [producer, *ENGINE.modules(stage, setup_of(path))]
-    return closure(root, [SCRIPTS[stage]], modules, HashCache(None)).code
+    return closure(FolderSources(root, HashCache(None)), [SCRIPTS[stage]], modules).files
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_no_reader_of_files_and_no_check_is_reached(stage):
     assert not any(name.startswith(("llm/", "statics/")) for name in own)
     assert all("rowproof/llm" not in file for file in code)
     if stage == "specs":
-        assert own == {"__init__", "bomb/__init__", "bomb/mission", "cell", "grid", "models", "suite"}
+        assert own == {"bomb/mission", "cell", "grid", "models", "suite"}
 
 
 def test_a_script_of_ones_own_is_known_and_reached_by_no_other_row(tmp_path):

@@ -2,7 +2,7 @@
 
 import pytest
 from helpers import ROOT
-from rowproof.closure import HashCache, closure
+from rowproof.closure import FolderSources, HashCache, closure
 from rowproof.errors import ConfigError
 from rowproof.gptnt.llm.player import LLMPlayer
 from rowproof.gptnt.llm.seats import cassette_name, seat_for
@@ -47,10 +47,10 @@ def test_a_cassette_is_named_after_the_game_and_the_role():
 
 
 def test_rows_of_boards_do_not_depend_on_the_client_of_models():
-    found = closure(ROOT, [], ["rowproof.gptnt.evaluation"], HashCache(None))
+    found = closure(FolderSources(ROOT, HashCache(None)), [], ["rowproof.gptnt.evaluation"])
     # A player file may name prices and limits; how a model is asked plays no part.
     known = {f"workflow/rowproof/llm/{name}.py" for name in ("__init__", "calls", "cost", "limits")}
-    assert {path for path in found.code if "/llm/" in path} <= known and "openai" not in found.packages
+    assert {path for path in found.files if "/llm/" in path} <= known and "openai" not in found.packages
 
 
 @pytest.mark.parametrize("name", config_names(ROOT / PLAYERS))

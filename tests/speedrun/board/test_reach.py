@@ -5,7 +5,7 @@ import shutil
 import pytest
 import yaml
 from helpers import ROOT
-from rowproof.closure import HashCache, closure
+from rowproof.closure import FolderSources, HashCache, closure
 from rowproof.errors import ConfigError
 from rowproof.families import engines
 from rowproof.recipes import SCRIPTS
@@ -29,7 +29,7 @@ POLICIES = tuple(CELL["candidates"])
 def reach(stage, root=ROOT):
     """Path -> digest of the code of a stage."""
     producer, programs = STAGES[stage]
-    return closure(root, [SCRIPTS[stage], *programs], [producer], HashCache(None)).code
+    return closure(FolderSources(root, HashCache(None)), [SCRIPTS[stage], *programs], [producer]).files
 
 
 def own(names):
