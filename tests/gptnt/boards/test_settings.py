@@ -197,7 +197,7 @@ from rowproof.gptnt.grid import specs
 units = specs(setup)
 assert list(simulate(setup, units[:2]))
 own = (os.path.relpath(path, root) for path in opened if path.startswith(root + os.sep))
-print(json.dumps(sorted({path for path in own if not path.startswith("workflow")})))
+print(json.dumps(sorted({path for path in own if not path.startswith(("workflow", ".venv"))})))
 """
 
 

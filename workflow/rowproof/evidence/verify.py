@@ -8,6 +8,7 @@ and called unknown where the history is not at hand.
 import re
 import stat
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
@@ -582,7 +583,7 @@ class _Checker:
                 partner_set, source = self._recorded_partners(recorded), None
             else:
                 source = True
-            demanded = row_setup(self.plan, document["row"], partner_set, self.engine, self._reader(recorded))
+            demanded = self._demanded(recorded, partner_set)
             wrong = sorted(k for k in {*demanded, *recorded} if not _same(demanded.get(k), recorded.get(k)))
             if not wrong and list(demanded) != list(recorded):
                 wrong.append("order of keys")
@@ -634,20 +635,28 @@ class _Checker:
                 return validate(parse(data, f"{commit}:{path}"), PartnerSet)
         return today
 
-    def _reader(self, recorded: Mapping[str, Any]) -> Read:
-        """Reads configuration files of the project: those of today, or those of a commit of the bundle that fit."""
-        root = self.root
-        if root is None or self.engine is None or self.engine.settings is None:
-            return project_reader(PACKAGE_ROOT)
-        readers = [project_reader(root), *(_commit_reader(root, commit) for commit in self._commits())]
-        bare_setup = {key: value for key, value in recorded.items() if key != "settings"}
-        for read in readers:
+    def _demanded(self, recorded: Mapping[str, Any], partner_set: PartnerSet) -> dict[str, Any]:
+        """The setup of the row as plan, partners and the project's configuration demand it.
+
+        Settings come from the files of today, or of a commit of the bundle, that fit. Without a project they are the
+        recorded ones, which the engine holds against the digests of the plan.
+        """
+        assert self.plan is not None and self.engine is not None
+        row, engine, root = self.documents["bundle.json"]["row"], self.engine, self.root
+        if root is None or engine.settings is None:
+            bare_engine = replace(engine, settings=None)
+            demanded = row_setup(self.plan, row, partner_set, bare_engine, project_reader(PACKAGE_ROOT))
+            return demanded if engine.settings is None else {**demanded, "settings": recorded.get("settings")}
+        demanded = None
+        for read in (project_reader(root), *(_commit_reader(root, commit) for commit in self._commits())):
             try:
-                if _same(self.engine.settings(read, bare_setup), recorded.get("settings")):
-                    return read
+                found = row_setup(self.plan, row, partner_set, engine, read)
             except RowproofError:
                 continue
-        return readers[0]
+            if _same(found["settings"], recorded.get("settings")):
+                return found
+            demanded = demanded or found
+        return demanded or row_setup(self.plan, row, partner_set, engine, project_reader(root))
 
     def _recorded_partners(self, recorded: Mapping[str, Any]) -> PartnerSet:
         set_id, _, version = recorded["partner_set"].partition("@v")
