@@ -1,6 +1,7 @@
 """Boards grow: a further row, with code of its own, leaves all others current."""
 
 import json
+import re
 import subprocess
 import sys
 
@@ -191,7 +192,9 @@ def test_a_further_row_leaves_all_others_current(clone, grow):
     assert own["simulate"] not in {keys["simulate"] for keys in before["keys"].values()}
     # A row of the board as it was, held against the plan as it is.
     old = next(name for name in sorted(before["states"]) if name.startswith(f"{board}/"))
-    clone.rowproof("verify", "--strict", "--quiet", f"results/{old}")
+    # Attested code of rows that are too dear to run again is unknown to the verifier, so strictness refuses it.
+    strict = ["--strict"] if grow in (handover, gptnt) else []
+    clone.rowproof("verify", *strict, "--quiet", f"results/{old}")
 
 
 @pytest.mark.parametrize("grow", [handover, gptnt], ids=lambda grow: grow.__name__)
@@ -210,7 +213,8 @@ def test_the_further_row_is_built_and_shown_beside_the_others(clone, grow):
     clone.rowproof("verify", "--strict", "--quiet", f"results/{board}")
     page = (clone.root / f"results/{board}/leaderboard.md").read_text()
     joined = page.partition("## When rows joined")[2].partition("##")[0]
-    assert f"| {row} |" in joined and joined.count("| 20") == 2
+    was = (ROOT / f"results/{board}/leaderboard.md").read_text().partition("## When rows joined")[2].partition("##")[0]
+    assert f"| {row} |" in joined and joined.count("| 20") == was.count("| 20") + 1
 
 
 def test_what_binds_a_row_with_records_does_not_change(clone):
@@ -248,10 +252,12 @@ def test_tidying_makes_no_row_stale(clone, edit):
     path, old, new = EDITS[edit]
     text = (clone.root / path).read_text()
     assert old in text
-    clone.write(path, text.replace(old, new) if edit == "name of a local" else text.replace(old, new, 1))
+    clone.write(path, re.sub(rf"\b{old}\b", new, text) if edit == "name of a local" else text.replace(old, new, 1))
     clone.commit()
-    states = clone.look()["states"]
-    assert [name for name, state in states.items() if state != "current"] == []
+    stale = [name for name, state in clone.look()["states"].items() if state != "current"]
+    # Games and runs can tell of errors in their records, so there the texts of errors count.
+    telling = ("gptnt-", "nanogpt-") if edit == "message of an error" else ()
+    assert [name for name in stale if not name.startswith(telling)] == []
 
 
 def test_moving_a_module_makes_no_row_stale(clone):
