@@ -121,7 +121,8 @@ class Audit:
             and path.removeprefix(f"{self._workdir}/").split("/")[0] not in OUTSIDE
             and not any(part == "__pycache__" or part.endswith(".egg-info") for part in path.split("/"))
             and not path.endswith((".py", ".pyc"))
-            and not (Path(self._root) / path).is_dir()
+            # A name relative to an open folder, as in removing a tree, looks like one of this folder and is none.
+            and (Path(self._root) / path).is_file()
         }
 
     def modules_loaded(self) -> set[str]:
