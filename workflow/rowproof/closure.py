@@ -21,6 +21,7 @@ _DEEPEST = 20
 # asks for no rebuild, so imports are not followed through them.
 OBSERVERS = frozenset(
     {
+        "rowproof.audit",
         "rowproof.chamber.progress",
         "rowproof.errors",
         "rowproof.evidence.verify",
