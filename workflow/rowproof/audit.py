@@ -133,7 +133,9 @@ class Audit:
         found, observers = {}, []
         for name in sorted(set(sys.modules) - self._before):
             file = getattr(sys.modules[name], "__file__", None)
-            place = os.path.realpath(file) if isinstance(file, str) and file.endswith(".py") else ""
+            # Modules that are no file may give any name for one, as those of torch do.
+            given = Path(file) if isinstance(file, str) and file.endswith(".py") else None
+            place = os.path.realpath(given) if given and given.is_absolute() and given.is_file() else ""
             if place.startswith(self._root + os.sep):
                 path = os.path.relpath(place, self._root).replace(os.sep, "/")
                 if path.split("/")[0] not in OUTSIDE and _runs(Path(place)):
