@@ -1,11 +1,11 @@
 """Makes and checks attestations of equivalence: old and new code run on the same units and must make the same bytes.
 
 Which units are compared follows from both codes, so nobody can choose them. Exact engines: all episodes. Others: as
-many as :data:`DRAWN` episodes of each row. Trainings: the first update of every seed, and one whole training of a drawn
-seed. Selections: the checkpoints that the bundle holds. Where a unit takes minutes (whole trainings, runs of a board of
-the tier ``statistical``) the records of the bundle stand for the old code if the new code makes the same bytes. Times
-cannot be made again: the programs that were timed must be untouched, and the records that say what they computed
-attested.
+many of each row as :func:`~rowproof.equivalence.how_many` says. Trainings: the first update of every seed, and one
+whole training of a drawn seed. Selections: the checkpoints that the bundle holds. Where a unit takes minutes (whole
+trainings, runs of a board of the tier ``statistical``) the records of the bundle stand for the old code if the new code
+makes the same bytes. Times cannot be made again: the programs that were timed must be untouched, and the records that
+say what they computed attested.
 """
 
 import json
@@ -32,7 +32,16 @@ from rowproof.hashing import sha256_hex
 from rowproof.jobs import installed
 from rowproof.layout import document_digest, episode_file, learned_files
 from rowproof.provenance import TIME_FORMAT
-from rowproof.recipes import Project, Recorded, board_statuses, record_recipes, stages_of, timing_recipe
+from rowproof.recipes import (
+    Project,
+    Recorded,
+    board_statuses,
+    keep_equivalent,
+    keep_stage,
+    record_recipes,
+    stages_of,
+    timing_recipe,
+)
 from rowproof.records import decode, digest, encode_document, encode_line, split_lines
 from rowproof.stages import stage_key
 
@@ -57,8 +66,6 @@ class Difference:
 
 def differences(setup: "BoardSetup", project: Project) -> list[Difference]:
     """What attestations could bridge: stages of a board's rows that differ by their code alone, bridged or not."""
-    from rowproof.recipes import keep_stage
-
     found = []
     statuses = board_statuses(setup, project)
     anything = _Anything()
@@ -66,21 +73,17 @@ def differences(setup: "BoardSetup", project: Project) -> list[Difference]:
         if status.recorded.recipes is None or status.recorded.provenance is None:
             continue
         current = record_recipes(setup, row, project.tree)
-        kept: dict[str, Any] = {}
+        kept = keep_equivalent(setup, row, current, status.recorded, anything).recipes
         if "time" in stages_of(setup, row):
             keys = {
                 name: stage_key((each.recorded.recipes or {}).get("simulate", each.recipes["simulate"]))
                 for name, each in statuses.items()
             }
             current["time"] = timing_recipe(setup, setup.plan.rows[row].campaign, project.tree, keys)
-        for stage, recipe in current.items():
-            if stage == "time":
-                now = recipe
-            else:
-                now = {**recipe, "upstream": {name: stage_key(kept[name]) for name in recipe["upstream"]}}
-            kept[stage] = keep_stage(setup, row, stage, now, status.recorded, anything, {})
-            was = kept[stage]
-            if was is not now and was["code"] != now["code"]:
+            kept["time"] = keep_stage(setup, row, "time", current["time"], status.recorded, anything, {})
+        for stage, was in kept.items():
+            now = current[stage]
+            if was["code"] != now["code"]:
                 jobs = status.recorded.provenance["jobs"]
                 commits = sorted({job["commit"] for job in jobs if job["stage"] == stage})
                 found.append(Difference(row, stage, was, now, commits[0], status.recorded))

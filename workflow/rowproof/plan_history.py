@@ -33,18 +33,14 @@ class Binding:
 
 def slice_digest(data: bytes, row: str, engine: Engine) -> str | None:
     """Digest of the slice of ``row`` in a version of a plan; None where it has none that can be read."""
-    try:
-        plan = validate(parse(data, "plan"), Plan)
-        return digest(plan.slice_of(row, engine)) if row in plan.rows else None
-    except (RowproofError, ValueError, KeyError, TypeError):
-        return None
+    return slices_of(data, [row], engine)[row]
 
 
 def slices_of(data: bytes, rows: list[str], engine: Engine) -> dict[str, str | None]:
     """:func:`slice_digest` of several rows, for one reading of the file."""
     try:
         plan = validate(parse(data, "plan"), Plan)
-    except RowproofError:
+    except (RowproofError, ValueError, KeyError, TypeError):
         return dict.fromkeys(rows)
     found: dict[str, str | None] = {}
     for row in rows:
@@ -92,7 +88,7 @@ def _slices_at(setup: BoardSetup, blob: str, rows: list[str], memo: Memo) -> dic
     key = f"slices:{setup.engine.name}:{blob}:{digest(rows)}"
 
     def compute() -> dict[str, str | None]:
-        data = git.run(setup.root, "cat-file", "blob", "--end-of-options", blob)
+        data = git.blob(setup.root, blob)
         return dict.fromkeys(rows) if data is None else slices_of(data, rows, setup.engine)
 
     return memo.get(key, compute)
