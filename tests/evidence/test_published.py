@@ -8,7 +8,7 @@ import shutil
 import numpy as np
 import pytest
 import yaml
-from forgeries.forge import Forged
+from forger import Forged
 from helpers import ROOT, shared_data
 from rowproof.closure import FolderSources, HashCache, closure
 from rowproof.errors import RecordError, RowproofError

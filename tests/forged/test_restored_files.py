@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from bundles import commit_all, lock, make_project, make_row
-from forgeries.test_row_forgeries import PLAN, ForgedRow, World, failing, git
+from forged.test_row_forgeries import PLAN, ForgedRow, World, failing, git
 from rowproof.boards import load_board
 from rowproof.errors import ConfigError
 from rowproof.evidence.verify import verify_bundle

@@ -8,7 +8,7 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,16 +16,13 @@ from typing import Any
 import pytest
 import yaml
 from bundles import commit_all, make_project, make_row
-from forgeries.forge import SUMS, Forged, git_blob, sha256
-from rowproof.evidence import bundle as writer
+from forgeries.seal import Row, sha256
 from rowproof.evidence.checks import CheckTable
-from rowproof.evidence.statistics import row_summary
 from rowproof.evidence.verify import verify_bundle
 from rowproof.git import file_at
-from rowproof.identities import identity, member_uri
-from rowproof.layout import PROVENANCE, document_digest, render_sums
+from rowproof.layout import PROVENANCE, SUMS, document_digest
 from rowproof.recipes import pins_of
-from rowproof.records import digest, encode_document
+from rowproof.records import encode_document
 from rowproof.restated import tree_at
 from rowproof.stages import FORM
 
@@ -96,107 +93,18 @@ def git(root: Path, *command: str) -> None:
     subprocess.run(["git", "-C", str(root), *command], check=True, capture_output=True)
 
 
-class ForgedRow(Forged):
+class ForgedRow(Row):
     """A copy of one of our bundles under the hands of a forger."""
 
     def __init__(self, world: World, row: str, results: Path) -> None:
         super().__init__(world.built / row, results / row)
         self.world = world
 
-    def load(self, name: str) -> Any:
-        return json.loads(self.read(name))
-
-    def edit(self, name: str, change: Callable[[Any], Any]) -> None:
-        document = self.load(name)
-        change(document)
-        self.write(name, encode_document(document))
-
-    def edit_recipes(self, change: Callable[[dict[str, Any]], Any]) -> None:
-        self.edit("recipe.json", change)
-
-    def edit_setup(self, change: Callable[[dict[str, Any]], Any]) -> None:
-        def both(recipes):
-            for stage in ("specs", "simulate"):
-                change(recipes[stage]["setup"])
-
-        self.edit("recipe.json", both)
-
-    def edit_plan(self, old: str, new: str) -> None:
-        self.replace_bytes("plan.yaml", old.encode(), new.encode(), 1)
-
-    def edit_jobs(self, change: Callable[[dict[str, Any]], Any], stage: str | None = None) -> None:
-        def each(document):
-            for job in document["jobs"]:
-                if stage in (None, job["stage"]):
-                    change(job)
-
-        self.edit(PROVENANCE, each)
-
     def edit_record(self, name: str, change: Callable[[dict[str, Any]], Any]) -> None:
         """Alter the first record of seed 0 that is ``good`` or ``bad``."""
         records = self.records(0)
         change(next(record for record in records if record["success"] == (name == "good")))
         self.write_records(0, records)
-
-    def reseal(self, keep: Collection[str] = ()) -> None:
-        """Recompute all that depends on other files, except the layers in ``keep``."""
-        recipes, meta = self.load("recipe.json"), self.meta
-        setup = recipes["simulate"]["setup"]
-        if "identities" not in keep:
-            for stage in ("specs", "simulate"):
-                for member in recipes[stage]["setup"]["members"]:
-                    if member["params"]:
-                        member["weights_uri"] = member_uri(member["class"], member["params"])
-                    fields = (member["class"], member["seed"], member["checkpoint_step"], member["weights_uri"])
-                    member["identity"] = identity(*fields)
-            seats = writer.identities(setup)
-            self.write("identities.json", encode_document(seats))
-            meta["policy"] = {"name": setup["policy"], "identity": seats["policy"]["identity"]}
-            meta["partners"] = {member["name"]: member["identity"] for member in setup["members"]}
-        if "blob" not in keep:
-            meta["plan"]["blob"] = git_blob(self.read("plan.yaml"))
-        if "chain" not in keep:
-            upstream: dict[str, str] = {}
-            for stage, recipe in recipes.items():
-                recipe["upstream"] = upstream
-                upstream = {stage: digest(recipe)}
-        self.write("recipe.json", encode_document(recipes))
-        if "recipe" not in keep:
-            last = recipes["bundle"]
-            meta["row_key"] = digest(last)
-            meta["stage_keys"] = {stage: digest(recipe) for stage, recipe in recipes.items()}
-            meta |= {key: last[key] for key in ("board", "row", "engine", "tier")}
-            meta["task"] = setup["task"]
-            self.write("REPRO.txt", f"snakemake results/{meta['board']}/{meta['row']}\n".encode())
-        if "schedule" not in keep:
-            meta["seed_schedule"] = {key: setup[key] for key in ("root_seed", "seeds", "episodes_per_partner")}
-        if "summary" not in keep:
-            files = dict.fromkeys(f"episodes_seed{seed}.jsonl" for seed in setup["seeds"])
-            lines = [line for name in files for line in self.read(name).split(b"\n") if line.strip()]
-            records = [json.loads(line) for line in lines]
-            own = recipes["summary"]
-            meta["summary"] = row_summary(records, partners=own["partners"], **own["statistics"])
-        self.write("bundle.json", encode_document(meta))
-        self.sign()
-
-    def sign(self, manifest: bool = True) -> None:
-        """Recompute manifest, digest list and the binding of the provenance over whatever lies in the folder."""
-        names = sorted(path.name for path in self.path.iterdir() if path.is_file())
-        if manifest:
-            inner = [name for name in names if name not in ("bundle.json", SUMS, PROVENANCE)]
-            self.edit("bundle.json", lambda meta: meta.update(manifest={n: sha256(self.read(n)) for n in inner}))
-        self.write(SUMS, render_sums({n: self.read(n) for n in names if n not in (SUMS, PROVENANCE)}))
-        self.bind()
-
-    def bind(self) -> None:
-        """Recompute the two digests in the provenance."""
-
-        def change(document):
-            document["row_digest"] = sha256(self.read("bundle.json"))
-            document["dirty"] = any(job["dirty"] is not False for job in document["jobs"])
-            document["digest"] = document_digest(document)
-
-        self.edit(PROVENANCE, change)
 
     def made_at(self, commit: str, stage: str = "simulate", **places: Any) -> None:
         """Claim that a stage ran at a commit by what lay at other places, with the key, files and pins of those.

@@ -6,10 +6,12 @@ import shutil
 import subprocess
 
 import pytest
-from forgeries.forge import ADMISSION, SUMS, Forged, forged, git_blob, reseal, sha256
+from forger import ADMISSION, SUMS, Forged, forged, reseal
+from forgeries.seal import sha256
 from helpers import shared_data
 from rowproof.errors import RowproofError
 from rowproof.evidence.published import verify_admission, verify_published
+from rowproof.git import blob_id
 from rowproof.records import encode_document
 
 HANDOVER = "handover-v1/b-stat-2026-07-06"
@@ -1130,7 +1132,7 @@ def test_softened_threshold_in_the_plan_fails(archive):
         reseal(archive / cell)
 
     def change(document):
-        document["prereg_blob_sha"] = git_blob(edited)
+        document["prereg_blob_sha"] = blob_id(edited)
         for check in document["checks"]:
             for name in check["evidence"]:
                 check["evidence"][name] = sha256((archive / name).read_bytes())

@@ -1,52 +1,25 @@
 """Altering copies of published bundles and sealing them again: only the alteration itself can give them away."""
 
-import hashlib
 import json
-import shutil
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from forgeries.seal import Copy, sha256
 from helpers import shared_data
 from rowproof.evidence.published.seats import seat_identity
 from rowproof.evidence.statistics import clusters_of, success_summary
-from rowproof.records import encode_document, encode_lines
+from rowproof.git import blob_id
+from rowproof.layout import SUMS
+from rowproof.records import encode_document
 
 BENCHMARK = ("chamber-bundles", "spikes", "results", "benchmark")
 ADMISSION = ("chamber-bundles", "spikes", "results", "admission")
-SUMS = "SHA256SUMS.txt"
 
 
-def sha256(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()
-
-
-def git_blob(data: bytes) -> str:
-    return hashlib.sha1(b"blob " + str(len(data)).encode() + b"\0" + data).hexdigest()
-
-
-class Forged:
-    """A copy of a bundle under the hands of a forger."""
-
-    def __init__(self, source: Path, target: Path) -> None:
-        shutil.copytree(source, target)
-        self.path = target
-
-    def read(self, name: str) -> bytes:
-        return (self.path / name).read_bytes()
-
-    def write(self, name: str, data: bytes) -> None:
-        (self.path / name).write_bytes(data)
-
-    @property
-    def meta(self) -> dict[str, Any]:
-        return json.loads(self.read("bundle.json"))
-
-    def edit_meta(self, change: Callable[[dict[str, Any]], Any]) -> None:
-        meta = self.meta
-        change(meta)
-        self.write("bundle.json", encode_document(meta))
+class Forged(Copy):
+    """A copy of a published bundle under the hands of a forger."""
 
     def set_command(self, command: str) -> None:
         self.edit_meta(lambda meta: meta.update(repro_command=command))
@@ -56,22 +29,6 @@ class Forged:
         command = self.meta["repro_command"]
         assert old in command
         self.set_command(command.replace(old, new))
-
-    def records(self, seed: int) -> list[dict[str, Any]]:
-        return [json.loads(line) for line in self.read(f"episodes_seed{seed}.jsonl").decode().split("\n") if line]
-
-    def write_records(self, seed: int, records: list[dict[str, Any]]) -> None:
-        self.write(f"episodes_seed{seed}.jsonl", encode_lines(records))
-
-    def edit_records(self, seed: int, change: Callable[[list[dict[str, Any]]], Any]) -> None:
-        records = self.records(seed)
-        change(records)
-        self.write_records(seed, records)
-
-    def replace_bytes(self, name: str, old: bytes, new: bytes, count: int = -1) -> None:
-        data = self.read(name)
-        assert old in data
-        self.write(name, data.replace(old, new, count))
 
     @property
     def seats(self) -> list[dict[str, Any]]:
@@ -113,7 +70,7 @@ def reseal(path: Path, summary: bool = True, identities: bool = True, blob: bool
         seats = json.loads((path / "partners.json").read_bytes())
         meta["partner_hashes"] = {seat["name"]: seat_identity(seat) for seat in seats}
     if blob and meta["prereg_git_tag"] is not None and (path / "prereg.yaml").exists():
-        meta["prereg_blob_sha"] = git_blob((path / "prereg.yaml").read_bytes())
+        meta["prereg_blob_sha"] = blob_id((path / "prereg.yaml").read_bytes())
     if manifest:
         names = sorted(p.name for p in path.iterdir() if p.is_file() and p.name not in ("bundle.json", SUMS))
         meta["manifest"] = {name: sha256((path / name).read_bytes()) for name in names}
