@@ -9,6 +9,7 @@ ROW = "push-v1/ref-script"
 PUSH_PY = "workflow/rowproof/chamber/push.py"
 
 
+@pytest.mark.slow
 def test_changed_code_is_named(empty_small):
     # After its own work, the first job of the row edits a module that the second one uses.
     with (empty_small.root / "workflow/scripts/specs.py").open("a") as stream:

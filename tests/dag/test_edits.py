@@ -179,7 +179,7 @@ RENDERED = {
 }
 
 # Real dry runs of the fast part: every kind of stage that a change can enter at, on one and on both boards.
-FAST = ("own_policy", "statistics_code", "bundle_code", "plan_cell", "partner_parameter", "moved_module", "plan_row")
+FAST = ("own_policy", "statistics_code", "plan_cell", "partner_parameter", "plan_row")
 
 
 def rename_local(checkout: Checkout, path: str, old: str, new: str) -> None:
@@ -199,8 +199,14 @@ def not_current(checkout: Checkout) -> set[str]:
     return {status.name for status in statuses if status.state != "current"}
 
 
+def fast(names):
+    return [name if name in FAST else pytest.param(name, marks=pytest.mark.slow) for name in names]
+
+
 # Engines are those of this process, so here no module may move.
-@pytest.mark.parametrize("name", [*REACHING, *PLANS, *(name for name in HARMLESS if not name.startswith("moved"))])
+@pytest.mark.parametrize(
+    "name", fast([*REACHING, *PLANS, *(name for name in HARMLESS if not name.startswith("moved"))])
+)
 def test_rows_that_an_edit_reaches(fresh, name):
     edit, rows, _ = {**REACHING, **PLANS}.get(name) or (HARMLESS[name], (), None)
     if name in PLANS:
@@ -209,10 +215,6 @@ def test_rows_that_an_edit_reaches(fresh, name):
     assert not_current(fresh) == set(rows)
     taken_back(fresh)
     assert not_current(fresh) == set()
-
-
-def fast(names):
-    return [name if name in FAST else pytest.param(name, marks=pytest.mark.slow) for name in names]
 
 
 @pytest.mark.parametrize("name", fast([*REACHING, *PLANS]))
@@ -238,6 +240,7 @@ def test_an_edit_that_is_refused(fresh, name):
     assert fresh.agreed_plan() == {}
 
 
+@pytest.mark.slow
 def test_with_intermediate_files_the_bundle_alone_is_made_anew(worked):
     REACHING["bundle_code"][0](worked)
     assert {name: jobs for name, jobs in worked.agreed_plan().items() if "/" in name} == {
@@ -271,6 +274,7 @@ def test_a_committed_harmless_edit_leaves_all_rows_verified(fresh, name):
     assert verified.code == 0, verified.output[-4000:]
 
 
+@pytest.mark.slow
 def test_a_row_that_joins_a_plan_is_the_only_one_that_is_made(fresh):
     """It is bound by the version that brought it, the others by the one before, and one page shows them all."""
     ONE_MORE_ROW(fresh)

@@ -40,7 +40,7 @@ TIMES = {
     "name",
     [
         "zero",
-        "results_newest",
+        pytest.param("results_newest", marks=pytest.mark.slow),
         pytest.param("work_newest", marks=pytest.mark.slow),
         pytest.param("sources_newest", marks=pytest.mark.slow),
         pytest.param("future", marks=pytest.mark.slow),
@@ -61,6 +61,7 @@ def test_time_stamps_do_not_matter(worked, name):
     assert run.nothing, run.output[-3000:]
 
 
+@pytest.mark.slow
 def test_rewriting_unchanged_content_does_not_matter(worked):
     for path in worked.git("ls-files", "-z").split("\0")[:-1]:
         file = worked.root / path

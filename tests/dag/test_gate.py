@@ -55,6 +55,7 @@ def test_the_gate_refuses(empty_small, change, message):
     assert half_files(empty_small) == []
 
 
+@pytest.mark.slow
 def test_a_refused_plan_edit_leaves_the_committed_bundle_alone(fresh_small):
     with (fresh_small.root / "workflow/rowproof/evidence/bundle.py").open("a") as stream:
         stream.write("UNUSED = 1\n")

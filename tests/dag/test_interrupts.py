@@ -30,6 +30,7 @@ def check(reference, checkout, index: int, duration_s: float, *targets: str) -> 
     assert checkout.dry_run(*targets).nothing
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("index", range(FAST))
 def test_one_row_after(small, small_build_s, empty_small, index):
     check(small, empty_small, index, small_build_s / 2, f"results/{FAST_ROW}")

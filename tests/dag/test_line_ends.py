@@ -69,6 +69,7 @@ def older(source, tmp_path) -> Checkout:
     return old
 
 
+@pytest.mark.slow
 def test_an_older_clone_is_told_how_to_mend_it(older):
     found = converted(older.root)
     assert "resources/published/handover-v1.yaml" in found and "workflow/rowproof/cli.py" in found

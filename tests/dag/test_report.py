@@ -7,6 +7,7 @@ from checkouts import BOARDS
 OFFLINE = {f"{scheme}_proxy": "http://127.0.0.1:9" for scheme in ("http", "https", "all")}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("state", ["fresh", pytest.param("worked", marks=pytest.mark.slow)])
 def test_report_shows_every_board(request, state):
     checkout = request.getfixturevalue(state)

@@ -61,7 +61,13 @@ def states(checkout: Checkout) -> dict[str, str]:
 EXPECTED = {name: "damaged" if name == ROW else "current" for name in SMALL_ROWS}
 
 
-@pytest.mark.parametrize("damage", [*DAMAGES, folder], ids=lambda damage: damage.__name__)
+EVERY_FILE = [
+    pytest.param(damage, id=damage.__name__, marks=() if damage is flip else pytest.mark.slow)
+    for damage in (*DAMAGES, folder)
+]
+
+
+@pytest.mark.parametrize("damage", EVERY_FILE)
 def test_every_file_counts(fresh_small, tmp_path, damage):
     intact = tmp_path / "intact"
     shutil.copytree(bundle(fresh_small), intact)
@@ -76,10 +82,13 @@ def test_every_file_counts(fresh_small, tmp_path, damage):
 # What must run again besides the row rule follows from what still vouches for the rest.
 FAST = [
     (flip, "episodes_seed1.jsonl", {"specs": 0, "simulate": 1}),
+]
+SLOW = [
     (append, "bundle.json", {"specs": 0, "simulate": 0}),
     (delete, "provenance.json", {"specs": 1, "simulate": 2}),
 ]
-SLOW = [(damage, name, None) for damage in DAMAGES for name in FILES if (damage, name) not in [row[:2] for row in FAST]]
+TOLD = [row[:2] for row in (*FAST, *SLOW)]
+SLOW += [(damage, name, None) for damage in DAMAGES for name in FILES if (damage, name) not in TOLD]
 
 
 def cases(table: list, *marks) -> list:
@@ -101,6 +110,7 @@ def test_a_run_restores_the_bytes(fresh_small, damage: Callable[[Path], None], n
     assert fresh_small.dry_run(*rows).nothing
 
 
+@pytest.mark.slow
 def test_a_damaged_staged_bundle_is_assembled_anew(worked):
     (staged,) = (worked.root / "work/rows" / ROW).glob("bundle-*/staged")
     append(staged / "bundle.json")
@@ -111,6 +121,7 @@ def test_a_damaged_staged_bundle_is_assembled_anew(worked):
     assert worked.changed() <= {f"results/{ROW}/provenance.json"}
 
 
+@pytest.mark.slow
 def test_a_stray_file_is_named_and_never_deleted(fresh_small):
     stray = bundle(fresh_small) / "notes.txt"
     stray.write_text("mine\n")

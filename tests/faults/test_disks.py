@@ -63,6 +63,7 @@ def test_a_job_on_a_full_disk(on_small_disk, expected, stage):
     assert workdir.whole()
 
 
+@pytest.mark.slow
 def test_a_publication_on_a_full_disk(on_small_disk, expected):
     workdir, ends = on_small_disk, []
     for pages in range(len(expected) + 4):
@@ -82,6 +83,7 @@ def test_a_publication_on_a_full_disk(on_small_disk, expected):
     assert len(ends) > 5 and ends[-1] == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("state", ["nothing built", "half a bundle"])
 def test_a_start_on_a_full_disk(on_small_disk, expected, state):
     workdir, codes = on_small_disk, []

@@ -51,6 +51,7 @@ def build_after_a_kill(folder, profile):
     return (folder / ROW).exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["default", pytest.param("slurm", marks=pytest.mark.slow)])
 def test_the_row_is_built_with_the_profile(tmp_path, name):
     profile = yaml.safe_load((ROOT / "profiles" / name / "config.yaml").read_text())
@@ -59,6 +60,7 @@ def test_the_row_is_built_with_the_profile(tmp_path, name):
     assert build_after_a_kill(tmp_path, kept)
 
 
+@pytest.mark.slow
 def test_the_trap_is_still_there(tmp_path):
     """Once this fails, snakemake has mended it and the profiles may be reconsidered."""
     assert not build_after_a_kill(tmp_path, {"rerun-triggers": ["mtime"], "rerun-incomplete": True})

@@ -142,6 +142,7 @@ def selecting(trained, tmp_path):
     return Stage(root, tmp_path / "w", "select")
 
 
+@pytest.mark.slow
 def test_selection_leaves_evidence_and_the_checkpoint_it_names(selecting):
     code, lines = selecting.run()
     assert code == 0 and lines[-1].startswith("selected step ")

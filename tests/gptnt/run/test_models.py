@@ -49,6 +49,7 @@ def one_mission(call, project):
         path.unlink()
 
 
+@pytest.mark.slow
 def test_a_run_is_recorded_and_played_again_without_server_and_key(call, project, monkeypatch):
     with serving(talker) as server:
         provider = f"base_url: {server.base_url}\napi_key_variable: MODEL_KEY\nlimits: {{concurrent_requests: 1}}\n"

@@ -71,6 +71,7 @@ def test_what_is_not_there_is_refused(arguments, message):
         SMALL(*arguments)
 
 
+@pytest.mark.slow
 def test_the_same_rows_in_every_process():
     code = (
         "from gptnt.statics.workbench import SMALL;"

@@ -152,6 +152,7 @@ def test_an_estimate_outside_of_its_interval_narrows_nothing():
     assert ratio_of_ratios(2.0, (2.1, 2.2), 1.0, (1.0, 1.0)) == (2.0, pytest.approx(2.2))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("block_sd", "heavy"), [(0.0, False), (0.03, False), (0.0, True)])
 def test_an_interval_of_95_percent_covers_about_as_often(block_sd, heavy):
     """Simulated campaigns of seven blocks; the rows are alike, and their ratio to the baseline differs by machine."""

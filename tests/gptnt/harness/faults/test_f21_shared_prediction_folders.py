@@ -12,6 +12,7 @@ def _small(monkeypatch):
     small_data(monkeypatch)
 
 
+@pytest.mark.slow
 def test_every_task_asks_anew(tmp_path):
     asked = []
     for name in TASKS:

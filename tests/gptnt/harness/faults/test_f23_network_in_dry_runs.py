@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 
+import pytest
 from helpers import ROOT
 
 CODE = """
@@ -28,6 +29,7 @@ assert not heavy & set(sys.modules), heavy & set(sys.modules)
 """
 
 
+@pytest.mark.slow
 def test_dry_runs_open_no_socket_need_no_key_and_write_nothing(tmp_path):
     keys = {name: value for name, value in os.environ.items() if not name.endswith(("_KEY", "_TOKEN"))}
     environment = keys | {"PYTHONPATH": os.pathsep.join(["workflow", "tests"])}

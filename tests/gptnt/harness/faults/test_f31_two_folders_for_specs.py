@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 from gptnt.harness.workbench import examine, manifest
 from rowproof import cli
 from rowproof.gptnt.recordings import recording_paths
@@ -17,6 +18,7 @@ def test_writer_and_reader_share_one_folder(tmp_path):
     assert sorted(path.name for path in (tmp_path / "elsewhere").iterdir()) == ["mine", "mine.index.tsv"]
 
 
+@pytest.mark.slow
 def test_all_commands_share_one_folder_of_records_and_one_database(project, tmp_path, monkeypatch, capsys):
     records, database = tmp_path / "kept/records", tmp_path / "kept/games.duckdb"
     monkeypatch.setattr(cli, "project_root", lambda: project)
