@@ -163,27 +163,35 @@ class _Comparison:
     tasks: tuple[dict[str, Any], ...]
 
 
-def _comparison(setup: "BoardSetup", found: Difference, results: Path) -> _Comparison:
-    row, stage = found.row, found.stage
-    name = f"{setup.board.board}/{row}"
-    draw = draw_of(stage, name, found.before["code"], found.after["code"])
-    seeds = list(setup.plan.grid.seeds)
+def unit_task(setup: "BoardSetup", row: str, stage: str, producer: str | None, folder: Path) -> dict[str, Any]:
+    """The task of running units of a stage of a row (see ``attest_worker.py``), with none chosen yet.
+
+    ``folder`` is the row's bundle, whose checkpoints play if the row is learned.
+    """
     task: dict[str, Any] = {
         "stage": stage,
         "board": setup.board.board,
         "row": row,
         "specs_producer": setup.engine.specs_module,
-        "producer": found.after.get("producer"),
+        "producer": producer,
         "units": [],
         "checkpoints": {},
         "first_update_of": [],
         "whole": [],
     }
     if row in setup.trainings and stage in ("select", "simulate"):
-        folder = results / name
-        for seed in seeds:
+        for seed in setup.plan.grid.seeds:
             chosen = decode((folder / learned_files(seed)[1]).read_bytes(), "selection")["selected"]
             task["checkpoints"][str(seed)] = [chosen["uri"], str((folder / learned_files(seed)[2]).resolve())]
+    return task
+
+
+def _comparison(setup: "BoardSetup", found: Difference, results: Path) -> _Comparison:
+    row, stage = found.row, found.stage
+    name = f"{setup.board.board}/{row}"
+    draw = draw_of(stage, name, found.before["code"], found.after["code"])
+    seeds = list(setup.plan.grid.seeds)
+    task = unit_task(setup, row, stage, found.after.get("producer"), results / name)
     if stage == "specs":
         return _Comparison(found, draw, "specs", 0, None, (task,))
     if stage == "select":

@@ -57,14 +57,25 @@ def row_names(arguments: Iterable[str], known: Iterable[str]) -> list[str]:
 
 
 def _verify(args: argparse.Namespace) -> int:
-    from rowproof.evidence.subjects import verify_path
+    from rowproof.evidence.subjects import find_root, find_subjects, verify_all
 
     if (PACKAGE_ROOT / "Snakefile").is_file():
         require_unconverted(PACKAGE_ROOT)
-    tables = [table for path in args.paths for table in verify_path(path, args.plans, args.repo, args.allow_dirty)]
+    looks_on = args.spot is not None or args.retrain_one
+    subjects = [each for path in args.paths for each in find_subjects(path, args.plans, args.repo, args.allow_dirty)]
+    tables = []
+    for table in verify_all(subjects, args.cores):
+        tables.append(table)
+        if not args.json and not looks_on:
+            table.render(print, verbose=not args.quiet)
+    if looks_on:
+        from rowproof.spot import add_spot_checks
+
+        root = find_root(args.paths[0].resolve()) or find_root(Path.cwd())
+        add_spot_checks(tables, root, args.spot, args.retrain_one, args.beacon, args.cores)
     if args.json:
         print(json.dumps([table.as_json() for table in tables], indent=2, ensure_ascii=False))
-    else:
+    elif looks_on:
         for table in tables:
             table.render(print, verbose=not args.quiet)
     undecided = args.strict and any(check.verdict == "unknown" for table in tables for check in table.checks)
@@ -223,6 +234,17 @@ def _read(path: Path) -> bytes | None:
     return path.read_bytes() if path.is_file() else None
 
 
+def _cores() -> int:
+    """The processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _count(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"must be a whole number of at least 1, found {text!r}")
+    return int(text)
+
+
 def parser() -> argparse.ArgumentParser:
     """The argument parser of all commands."""
     top = argparse.ArgumentParser(
@@ -238,6 +260,21 @@ def parser() -> argparse.ArgumentParser:
     sub.add_argument("--allow-dirty", action="store_true", help="let bundles from a modified checkout pass")
     sub.add_argument("--plans", type=Path, help="folder of published plans (found upwards of PATH by default)")
     sub.add_argument("--repo", type=Path, help="git repository with the tags of published plans")
+    sub.add_argument(
+        "--spot",
+        type=_count,
+        nargs="?",
+        const=40,
+        metavar="N",
+        help="also run N drawn records again of rows whose engine is not replayed in full (40)",
+    )
+    sub.add_argument("--retrain-one", action="store_true", help="also train one drawn seed of each learned row again")
+    sub.add_argument(
+        "--beacon",
+        metavar="TEXT",
+        help="a text that the maker of a row could not know, to draw by (default: the commit that merged the row)",
+    )
+    sub.add_argument("--cores", type=_count, default=_cores(), metavar="N", help="processes at once (all)")
     sub.set_defaults(run=_verify)
 
     sub = commands.add_parser("why", help="which rows are stale, through what, and what rebuilding costs")

@@ -118,7 +118,7 @@ class FolderSources:
         """
         file = self._root / path
         try:
-            stored = self._cache.get(f"code:{path}", file, lambda data: asdict(analyse(data, path)))
+            stored = self._cache.get(f"code:{path}", file, lambda data: asdict(_analysis(data, path)))
         except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
             return None
         except OSError as error:
@@ -126,8 +126,15 @@ class FolderSources:
         return Analysis(**stored)
 
 
-# By path and SHA-256 of content: the commits of a history share most of their files.
+# By path and SHA-256 of content: a checkout and the commits of its history share most of their files.
 _ANALYSES: dict[tuple[str, str], Analysis] = {}
+
+
+def _analysis(data: bytes, path: str) -> Analysis:
+    key = path, sha256_hex(data)
+    if key not in _ANALYSES:
+        _ANALYSES[key] = analyse(data, path)
+    return _ANALYSES[key]
 
 
 class CommitSources:
@@ -156,11 +163,7 @@ class CommitSources:
             wanted = [p for p in self._ids if p == path or (p.startswith(CODE) and p.endswith(".py"))]
             blobs = git.blobs(self._repo, [self._ids[p] for p in wanted])
             self._held.update((p, blobs[self._ids[p]]) for p in wanted)
-        data = self._held[path]
-        key = path, sha256_hex(data)
-        if key not in _ANALYSES:
-            _ANALYSES[key] = analyse(data, path)
-        return _ANALYSES[key]
+        return _analysis(self._held[path], path)
 
 
 @dataclass(frozen=True)
