@@ -27,7 +27,7 @@ def _specs(task: dict[str, Any], setup: dict[str, Any]) -> list[Any]:
 
 def _simulate(task: dict[str, Any], setup: dict[str, Any]) -> list[Any]:
     specs = _specs(task, setup)
-    chosen = [specs[index] for index in task["units"]]
+    chosen = specs if task["units"] is None else [specs[index] for index in task["units"]]
     players = {int(seed): (uri, Path(path).read_bytes()) for seed, (uri, path) in task["checkpoints"].items()}
     return list(import_module(task["producer"]).simulate(setup, chosen, *((players,) if players else ())))
 
@@ -54,9 +54,12 @@ def main(path: str) -> None:
     root = Path(task["root"])
     sys.path.insert(0, str(root / "workflow"))
     boards, records = import_module("rowproof.boards"), import_module("rowproof.records")
-    setup = boards.load_board(root, task["board"])
-    stage, row = task["stage"], task["row"]
-    if stage in ("specs", "simulate"):
+    stage, row = task["stage"], task.get("row")
+    setup = None if "setup" in task else boards.load_board(root, task["board"])
+    if setup is None:
+        # All episodes of a row, by the setup that its recipe records.
+        made = _simulate(task, task["setup"])
+    elif stage in ("specs", "simulate"):
         made = {"specs": _specs, "simulate": _simulate}[stage](task, setup.row_setup(row))
     elif stage == "select":
         made = _select(task, setup.selection_setup(row))

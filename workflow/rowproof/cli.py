@@ -11,12 +11,26 @@ from pathlib import Path
 
 import rowproof
 from rowproof.errors import RowproofError
+from rowproof.evidence.checks import printable
 from rowproof.families import COMMANDS
 from rowproof.line_ends import require_unconverted
 
 LISTS = {what: show for module in COMMANDS for what, show in import_module(module).LISTS.items()}
 """What ``rowproof list`` shows of families."""
 PACKAGE_ROOT = Path(rowproof.__file__).resolve().parents[2]
+
+
+VERIFY = """\
+Checks evidence against a project and the commits that its HEAD descends from.
+
+exit codes:
+  0  PASS throughout: no check fails, and all records of engines that are replayed came out again byte for byte.
+     What needs history that is not here is listed as UNKNOWN; --strict demands that there be none.
+  1  FAIL: a check fails (with --strict also: one is unknown).
+  2  nothing usable, or a check could not be made: nothing is said of the evidence.
+  3  NOT PROVEN: nothing is refuted, but the records of a replayed engine could be made again neither by the code at
+     hand nor by that of the commit they name. To be treated as a failure.
+"""
 
 
 def project_root() -> Path:
@@ -39,6 +53,26 @@ def project_root() -> Path:
     return root
 
 
+def judging_project(named: Path | None) -> Path | None:
+    """The project by which evidence is judged: the named one, else the one whose code runs, else none.
+
+    Not that of the working directory: who clones a stranger's project and looks into it would be judged by it.
+
+    Raises:
+        RowproofError: the named folder is no project.
+    """
+    from rowproof.evidence.subjects import find_root
+
+    if named is None:
+        return PACKAGE_ROOT if find_root(PACKAGE_ROOT) == PACKAGE_ROOT else None
+    root = named.resolve()
+    if not root.is_dir() or find_root(root) != root:
+        raise RowproofError(
+            f"--project {named}: must be a project, found no Snakefile with config/config.yaml there: name its folder"
+        )
+    return root
+
+
 def row_names(arguments: Iterable[str], known: Iterable[str]) -> list[str]:
     """``<board>/<row>`` names from what users type (with or without results/ and a final slash).
 
@@ -57,12 +91,15 @@ def row_names(arguments: Iterable[str], known: Iterable[str]) -> list[str]:
 
 
 def _verify(args: argparse.Namespace) -> int:
-    from rowproof.evidence.subjects import find_root, find_subjects, verify_all
+    from rowproof.evidence.subjects import find_subjects, verify_all
+    from rowproof.history import standing
 
+    root = judging_project(args.project)
     if (PACKAGE_ROOT / "Snakefile").is_file():
         require_unconverted(PACKAGE_ROOT)
     looks_on = args.spot is not None or args.retrain_one
-    subjects = [each for path in args.paths for each in find_subjects(path, args.plans, args.repo, args.allow_dirty)]
+    options = args.plans, args.repo, args.allow_dirty
+    subjects = [each for path in args.paths for each in find_subjects(path, *options, root=root)]
     tables = []
     for table in verify_all(subjects, args.cores):
         tables.append(table)
@@ -71,19 +108,22 @@ def _verify(args: argparse.Namespace) -> int:
     if looks_on:
         from rowproof.spot import add_spot_checks
 
-        root = find_root(args.paths[0].resolve()) or find_root(Path.cwd())
         add_spot_checks(tables, root, args.spot, args.retrain_one, args.beacon, args.cores)
     if args.json:
         print(json.dumps([table.as_json() for table in tables], indent=2, ensure_ascii=False))
     elif looks_on:
         for table in tables:
             table.render(print, verbose=not args.quiet)
+    # JSON alone stands on the standard output.
+    print(printable(standing(root)), file=sys.stderr if args.json else sys.stdout)
     undecided = args.strict and any(check.verdict == "unknown" for table in tables for check in table.checks)
     if any(table.verdict == "fail" for table in tables):
         return 1
     if any(table.crashed for table in tables):
         # Neither good nor refuted: something is wrong with the checker or with where it runs.
         return 2
+    if any(table.verdict == "not proven" for table in tables):
+        return 3
     return 1 if undecided else 0
 
 
@@ -252,12 +292,23 @@ def parser() -> argparse.ArgumentParser:
     )
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
-    sub = commands.add_parser("verify", help="check bundles, admission archives, or all that lie below a folder")
+    sub = commands.add_parser(
+        "verify",
+        help="check bundles, admission archives, or all that lie below a folder",
+        description=VERIFY,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     sub.add_argument("paths", nargs="+", type=Path, metavar="PATH")
     sub.add_argument("--json", action="store_true", help="the check tables as JSON")
     sub.add_argument("--quiet", action="store_true", help="show only what does not pass")
     sub.add_argument("--strict", action="store_true", help="let a check that cannot be decided here fail")
     sub.add_argument("--allow-dirty", action="store_true", help="let bundles from a modified checkout pass")
+    sub.add_argument(
+        "--project",
+        type=Path,
+        metavar="DIR",
+        help="the project whose history judges (default: the checkout that this rowproof runs from)",
+    )
     sub.add_argument("--plans", type=Path, help="folder of published plans (found upwards of PATH by default)")
     sub.add_argument("--repo", type=Path, help="git repository with the tags of published plans")
     sub.add_argument(

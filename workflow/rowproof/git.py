@@ -11,12 +11,14 @@ from pathlib import Path
 from rowproof.errors import HistoryGap, RowproofError
 
 TIMEOUT_S = 30
-# Settings of the user that would hide files from the state of a checkout, add lines to output, tell another history of
-# a file, or start programs.
+# Settings that would hide files from the state of a checkout, add lines to output, tell another history of a file (a
+# commit graph need not agree with the commits), or start programs.
 OVERRIDES = tuple(
     part
     for setting in (
         f"core.excludesFile={os.devnull}",
+        f"core.hooksPath={os.devnull}",
+        "core.commitGraph=false",
         "core.fsmonitor=false",
         "log.showSignature=false",
         "log.follow=false",
@@ -33,14 +35,15 @@ def blob_id(data: bytes) -> str:
     return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
 
 
-def _call(repo: Path, *args: str, foreign: bool = False, given: bytes = b"") -> tuple[int, bytes, str]:
+def _call(repo: Path, *args: str, foreign: bool = True, given: bytes = b"") -> tuple[int, bytes, str]:
     """Exit code, standard output and first line of complaint of ``git -C repo args``.
 
     Args:
         repo: a folder of the repository.
         args: the command; what comes from evidence must stand behind ``--end-of-options`` or a fixed prefix.
         foreign: the repository may belong to another user (usual in containers) and is not trusted. Only object
-            look-ups may be asked then, none of which executes anything that the repository configures.
+            look-ups may be asked then, none of which executes anything that the repository or the user configures.
+            False for the state of the checkout whose code runs: filters say which of its files are modified.
         given: standard input.
 
     Raises:
@@ -51,6 +54,7 @@ def _call(repo: Path, *args: str, foreign: bool = False, given: bytes = b"") -> 
     environment.update(
         LC_ALL="C",
         GIT_CONFIG_NOSYSTEM="1",
+        GIT_GRAFT_FILE=os.devnull,
         GIT_NO_REPLACE_OBJECTS="1",
         GIT_OPTIONAL_LOCKS="0",
         GIT_TERMINAL_PROMPT="0",
@@ -79,8 +83,12 @@ def _call(repo: Path, *args: str, foreign: bool = False, given: bytes = b"") -> 
 
 def run(repo: Path, *args: str) -> bytes | None:
     """Standard output of ``git -C repo args``; None when git fails, is missing or takes too long."""
+    return _run(repo, *args, foreign=True)
+
+
+def _run(repo: Path, *args: str, foreign: bool) -> bytes | None:
     try:
-        code, out, _ = _call(repo, *args)
+        code, out, _ = _call(repo, *args, foreign=foreign)
     except (HistoryGap, ValueError):
         return None
     return out if code == 0 else None
@@ -104,8 +112,9 @@ class TreeState:
 
 def tree_state(root: Path) -> TreeState:
     """The state of the checkout at ``root``."""
-    head = run(root, "rev-parse", "HEAD")
-    status = run(root, "status", "--porcelain", "--untracked-files=all", "--", ".", ":(exclude)results")
+    head = _run(root, "rev-parse", "HEAD", foreign=False)
+    wanted = ("status", "--porcelain", "--untracked-files=all", "--", ".", ":(exclude)results")
+    status = _run(root, *wanted, foreign=False)
     if head is None or status is None:
         return TreeState("unknown", True, ("git could not tell the state of this checkout",))
     lines = status.decode("utf-8", "replace").splitlines()
@@ -125,7 +134,8 @@ def blob_at(repo: Path, commit: str, path: str) -> str | None:
 
 def file_at(repo: Path, commit: str, path: str) -> bytes | None:
     """Content of ``path`` (relative to ``repo``) in ``commit``; None when it is not there."""
-    return run(repo, "show", "--end-of-options", f"{commit}:./{path}")
+    found = blob_at(repo, commit, path)
+    return None if found is None else blob(repo, found)
 
 
 def blob(repo: Path, blob_id: str) -> bytes | None:
@@ -140,7 +150,7 @@ def is_ancestor(repo: Path, older: str, newer: str) -> bool:
 
 def first_commit_with(repo: Path, commit: str, path: str, blob: str) -> str | None:
     """The oldest commit in the history of ``commit`` in which ``path`` holds ``blob``; None when there is none."""
-    out = run(repo, "log", "--format=%H", "--reverse", "--end-of-options", commit, "--", path)
+    out = run(repo, "rev-list", "--reverse", "--end-of-options", commit, "--", path)
     for candidate in (out or b"").decode().split():
         if blob_at(repo, candidate, path) == blob:
             return candidate
@@ -153,7 +163,7 @@ def files_at(repo: Path, commit: str) -> dict[str, str]:
     Raises:
         HistoryGap: no repository, or the commit or one of its trees is not in this clone.
     """
-    code, out, complaint = _call(repo, "ls-tree", "-r", "-z", "--end-of-options", commit, foreign=True)
+    code, out, complaint = _call(repo, "ls-tree", "-r", "-z", "--end-of-options", commit)
     if code:
         raise HistoryGap(f"the files of commit {commit} must be in this clone: fetch it ({complaint})")
     entries = (entry.split(b"\t", 1) for entry in out.split(b"\0") if entry)
@@ -169,7 +179,7 @@ def blobs(repo: Path, oids: Iterable[str]) -> dict[str, bytes]:
     """
     wanted = sorted(set(oids))
     code, out, complaint = _call(
-        repo, "cat-file", "--batch", foreign=True, given="".join(f"{oid}\n" for oid in wanted).encode("ascii")
+        repo, "cat-file", "--batch", given="".join(f"{oid}\n" for oid in wanted).encode("ascii")
     )
     found: dict[str, bytes] = {}
     start = 0
@@ -185,8 +195,11 @@ def blobs(repo: Path, oids: Iterable[str]) -> dict[str, bytes]:
 
 def commit_day(repo: Path, commit: str) -> str | None:
     """The day (``2026-11-30``, of the committer, in UTC) of a commit; None when it is not in this clone."""
-    out = run(repo, "show", "--no-patch", "--format=%ct", "--end-of-options", commit)
-    return datetime.fromtimestamp(int(out), UTC).strftime("%Y-%m-%d") if out else None
+    out = run(repo, "cat-file", "commit", "--end-of-options", commit)
+    if out is None:
+        return None
+    (seconds,) = (line.split()[-2] for line in out.partition(b"\n\n")[0].splitlines() if line.startswith(b"committer "))
+    return datetime.fromtimestamp(int(seconds), UTC).strftime("%Y-%m-%d")
 
 
 def export(repo: Path, commit: str, folder: Path, below: Iterable[str]) -> None:
@@ -216,7 +229,7 @@ class History:
     def _git(self, *arguments: str, accept: tuple[int, ...] = (0,)) -> tuple[int, bytes]:
         if self._repo is None:
             raise HistoryGap("no git repository was given: name a clone that holds the tags")
-        code, out, complaint = _call(self._repo, *arguments, foreign=True)
+        code, out, complaint = _call(self._repo, *arguments)
         if code not in accept:
             raise HistoryGap(f"git {arguments[0]}: {complaint}")
         return code, out

@@ -78,7 +78,7 @@ def bindings(setup: BoardSetup, memo: Memo) -> dict[str, Binding]:
 
 def _versions(root: Path, path: str) -> list[tuple[str, str]]:
     """Commit and blob of every version of a file in the history of HEAD, the newest first."""
-    out = git.run(root, "log", "--format=%H", "--end-of-options", "HEAD", "--", path)
+    out = git.run(root, "rev-list", "--end-of-options", "HEAD", "--", path)
     commits = (out or b"").decode().split()
     blobs = [(commit, git.blob_at(root, commit, path)) for commit in commits]
     return [(commit, blob) for commit, blob in blobs if blob is not None]

@@ -26,6 +26,7 @@ from rowproof.equivalence import Equivalences
 from rowproof.errors import ConfigError, RecordError, RowproofError
 from rowproof.files import write_atomic, write_if_changed
 from rowproof.hashing import sha256_hex
+from rowproof.history import committed_file
 from rowproof.launches import read_launch_file
 from rowproof.layout import (
     PROVENANCE,
@@ -134,7 +135,7 @@ class CodeTree:
     @classmethod
     def of_commit(cls, root: Path, commit: str, pins: Mapping[str, str], observers: frozenset[str]) -> "CodeTree":
         """A commit in the repository of ``root``."""
-        return cls(CommitSources(root, commit), pins, lambda path: git.file_at(root, commit, path), observers)
+        return cls(CommitSources(root, commit), pins, lambda path: committed_file(root, commit, path), observers)
 
     def raw(self, paths: Iterable[str]) -> dict[str, str]:
         """SHA-256 of these files as they are, by path."""

@@ -11,8 +11,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rowproof import git
-from rowproof.errors import HistoryGap, RowproofError
+from rowproof.errors import RowproofError
+from rowproof.history import committed_file
 from rowproof.recipes import CodeTree, Project, Recorded, make_recipe, parse_pins, record_recipes, timing_recipe
 from rowproof.records import digest
 from rowproof.stages import stage_key
@@ -31,11 +31,10 @@ def tree_at(root: Path, commit: str) -> CodeTree:
 
     Raises:
         HistoryGap: the commit, or a file of it, is not in this clone.
+        ForeignCommitError: HEAD of the project does not descend from it.
         RowproofError: it holds no lock file.
     """
-    if not git.has_commit(root, commit):
-        raise HistoryGap(f"commit {commit} is not in this clone: fetch the full history")
-    lock = git.file_at(root, commit, "requirements.lock")
+    lock = committed_file(root, commit, "requirements.lock")
     if lock is None:
         raise RowproofError(f"{commit} must hold requirements.lock, found none")
     observers = frozenset(literal_at(root, commit, _OBSERVER_TABLES, "OBSERVERS"))
@@ -46,7 +45,7 @@ def tree_at(root: Path, commit: str) -> CodeTree:
 def literal_at(root: Path, commit: str, paths: tuple[str, ...], name: str) -> Any:
     """The value of a module constant in a commit, read and not run; ``paths`` are the files that may define it."""
     for path in paths:
-        for node in ast.parse(git.file_at(root, commit, path) or b"").body:
+        for node in ast.parse(committed_file(root, commit, path) or b"").body:
             if isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == name for t in node.targets):
                 value = node.value
                 return ast.literal_eval(value.args[0] if isinstance(value, ast.Call) else value)

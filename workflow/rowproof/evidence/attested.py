@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rowproof import git
 from rowproof.equivalence import FOLDER, draw_of, drawn_units, read_attestation
 from rowproof.errors import HistoryGap, RowproofError
+from rowproof.history import committed_file, require_ancestor
 from rowproof.restated import tree_at
 from rowproof.stages import FORM
 
@@ -30,7 +30,7 @@ def attestation_problems(name: str, root: Path, row: str, stage: str, count: int
     document = read_attestation(data, path)
     board, _, own = row.rpartition("/")
     problems = []
-    if git.blob_at(root, "HEAD", path) != git.blob_id(data):
+    if committed_file(root, "HEAD", path) != data:
         problems.append("it is not committed as it is")
     entry = document["rows"].get(own)
     if document["board"] != board or document["stage"] != stage or entry is None:
@@ -47,17 +47,15 @@ def _side_problems(side: str, stated: Mapping[str, Any], root: Path) -> list[str
     commit, code, places = stated["commit"], stated["code"], stated["places"]
     if code["form"] != FORM:
         return [f"{side}: its key has the form {code['form']}, and today's is {FORM}"]
-    if not git.has_commit(root, commit):
-        raise HistoryGap(f"commit {commit} is not in this clone: fetch the full history")
-    problems = [] if git.is_ancestor(root, commit, "HEAD") else [f"{side}: commit {commit} is none of this history"]
+    require_ancestor(root, commit)
     producer = [places["producer"]] if "producer" in places else []
     try:
         reached = tree_at(root, commit).closure(
             (places["script"], *places.get("programs", ())), (*producer, *places.get("modules", ()))
         )
     except (KeyError, TypeError):
-        return [*problems, f"{side}: it does not say where the code lay"]
-    return problems if reached.key == code["key"] else [*problems, f"{side}: the code at {commit} has another key"]
+        return [f"{side}: it does not say where the code lay"]
+    return [] if reached.key == code["key"] else [f"{side}: the code at {commit} has another key"]
 
 
 def _unit_problems(stage: str, units: Mapping[str, Any], draw: str, count: int | None) -> list[str]:

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from rowproof.errors import HistoryGap, RowproofError
 
-Verdict = Literal["pass", "fail", "unknown"]
+Verdict = Literal["pass", "fail", "unknown", "not proven"]
 
 
 @dataclass(frozen=True)
@@ -17,6 +17,7 @@ class Check:
     Attributes:
         id: stable name, ``group:subject``.
         verdict: ``unknown`` means that what is needed to decide (say, git history) is not here; never a pass.
+            ``not proven`` means the same of that on which all else rests: nothing that holds it is a pass.
         must: what must hold.
         found: what was found.
     """
@@ -48,6 +49,10 @@ class CheckTable:
         self.checks.append(Check(check_id, verdict, must, found))
         return holds is True
 
+    def leave_unproven(self, check_id: str, must: str, found: str) -> None:
+        """Append a check that was not made and without which the subject does not pass."""
+        self.checks.append(Check(check_id, "not proven", must, found))
+
     @contextmanager
     def guard(self, check_id: str, must: str) -> Iterator[None]:
         """Turn an exception of the block into a line of the table: no evidence must ever crash a verifier.
@@ -69,20 +74,22 @@ class CheckTable:
 
     @property
     def verdict(self) -> Verdict:
-        """``fail`` where a check fails or there is none, ``unknown`` where one crashed, else ``pass``."""
+        """``fail`` where a check fails or there is none, ``unknown`` where one crashed, ``not proven``, else ``pass``."""
         if not self.checks or any(check.verdict == "fail" for check in self.checks):
             return "fail"
-        return "unknown" if self.crashed else "pass"
+        if self.crashed:
+            return "unknown"
+        return "not proven" if any(check.verdict == "not proven" for check in self.checks) else "pass"
 
     @property
     def passed(self) -> bool:
-        """Whether there is at least one check, none fails and none crashed (other unknown ones do not count)."""
+        """Whether there is at least one check and none fails, crashed or is not proven (unknown ones do not count)."""
         return self.verdict == "pass"
 
     @property
     def failures(self) -> list[Check]:
-        """What keeps the subject from passing: the failing checks and those that crashed."""
-        return [check for check in self.checks if check.verdict == "fail" or check in self.crashed]
+        """What keeps the subject from passing: the failing checks, those that crashed and those that are not proven."""
+        return [check for check in self.checks if check.verdict in ("fail", "not proven") or check in self.crashed]
 
     def as_json(self) -> dict[str, Any]:
         """The table as plain JSON data."""
@@ -101,10 +108,12 @@ class CheckTable:
             if check.verdict != "pass":
                 line += f"  [must hold: {check.must}]"
             write(printable(line))
+        unproven = sum(check.verdict == "not proven" for check in self.checks)
         counts = {v: sum(c.verdict == v for c in self.checks) for v in ("pass", "fail", "unknown")}
         write(
             f"{self.verdict.upper()} {printable(self.subject)}: "
             f"{counts['pass']} passed, {counts['fail']} failed, {counts['unknown']} unknown"
+            + (f", {unproven} not proven" if unproven else "")
         )
 
 

@@ -57,7 +57,12 @@ class Subject:
 
 
 def find_subjects(
-    path: Path, plans: Path | None = None, repo: Path | None = None, allow_dirty: bool = False
+    path: Path,
+    plans: Path | None = None,
+    repo: Path | None = None,
+    allow_dirty: bool = False,
+    *,
+    root: Path | None = None,
 ) -> list[Subject]:
     """Everything verifiable at or below ``path``, in the order of the paths.
 
@@ -66,13 +71,13 @@ def find_subjects(
         plans: folder of published plans.
         repo: git repository that holds the tags of published plans.
         allow_dirty: let bundles from a modified checkout pass.
+        root: the project that judges. Never the one that ``path`` lies in, which came with what is to be judged.
 
     Raises:
         RowproofError: ``path`` is no folder, or holds nothing to verify.
     """
     if not path.is_dir():
         raise RowproofError(f"{path}: must be a folder with a bundle or archive, found none: check the path")
-    root = find_root(path.resolve()) or find_root(Path.cwd())
 
     def subject(kind: str) -> Subject:
         return Subject(kind, path, root, plans, repo, allow_dirty)
@@ -88,17 +93,22 @@ def find_subjects(
     found = [subject("board")] if board else []
     for child in sorted(path.iterdir()):
         if child.is_dir() and not child.is_symlink() and _holds_evidence(child):
-            found += find_subjects(child, plans, repo, allow_dirty)
+            found += find_subjects(child, plans, repo, allow_dirty, root=root)
     if not found:
         raise RowproofError(f"{path}: must hold a bundle or archive, found none below it: check the path")
     return found
 
 
 def verify_path(
-    path: Path, plans: Path | None = None, repo: Path | None = None, allow_dirty: bool = False
+    path: Path,
+    plans: Path | None = None,
+    repo: Path | None = None,
+    allow_dirty: bool = False,
+    *,
+    root: Path | None = None,
 ) -> list[CheckTable]:
     """Check tables of everything at or below ``path``; see :func:`find_subjects`."""
-    return [subject.verify() for subject in find_subjects(path, plans, repo, allow_dirty)]
+    return [subject.verify() for subject in find_subjects(path, plans, repo, allow_dirty, root=root)]
 
 
 def verify_all(subjects: Sequence[Subject], cores: int) -> Iterator[CheckTable]:

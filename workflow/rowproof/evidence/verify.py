@@ -7,7 +7,8 @@ and called unknown where the history is not at hand.
 
 import re
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
 from importlib import import_module
@@ -36,10 +37,13 @@ from rowproof.evidence import bundle as writer
 from rowproof.evidence.attested import chain_problems
 from rowproof.evidence.checks import CheckTable
 from rowproof.evidence.learning import selection_problems, training_problems
+from rowproof.evidence.replay import replay_at
 from rowproof.evidence.statistics import row_summary
 from rowproof.families import Engine, engines
 from rowproof.hashing import sha256_hex
+from rowproof.history import ForeignCommitError, committed_file, first_commit_with, require_ancestor
 from rowproof.identities import identity, member_uri
+from rowproof.jobs import installed
 from rowproof.layout import (
     BUNDLE_SCHEMA,
     FIXED_FILES,
@@ -162,6 +166,8 @@ class _Checker:
         self.setup: dict[str, Any] | None = None
         # Of learned rows: seed -> the checkpoint that plays it, once its evidence was read.
         self.selected: dict[int, dict[str, Any]] = {}
+        # Why the project's own versions of files cannot all be read; what differs from the others is then unknown.
+        self.gap: str | None = None
 
     @property
     def learned(self) -> bool:
@@ -182,6 +188,7 @@ class _Checker:
     def run(self) -> None:
         self._files()
         self._documents()
+        self._commits_here()
         self._plan()
         self._sums()
         self._bundle()
@@ -439,18 +446,13 @@ class _Checker:
         if self.root is None:
             return _as_model(recorded, model, "recipe.json"), None
         first = None
-        for commit in (None, *self._commits()):
-            if commit is None:
-                data = (self.root / path).read_bytes() if (self.root / path).is_file() else None
-            else:
-                data = git.file_at(self.root, commit, path)
-            if data is None:
-                continue
+        for where, data in self._versions(path):
             config = validate(parse(data, path), model)
-            found = config, path if commit is None else f"{path} at {commit}"
+            found = config, f"{path} {where}"
             if _same(config.model_dump(by_alias=True), recorded):
                 return found
             first = first or found
+        self._require_whole()
         if first is None:
             raise RowproofError(f"the project must have {path}, found none today or at the bundle's commits")
         return first
@@ -509,11 +511,9 @@ class _Checker:
                 raise RowproofError(
                     f"{path} says something else of {row} today: what has records stays, another plan is another board"
                 )
-            if git.blob_id(data) == blob:
-                self.table.add("plan:project", True, must, f"equals {path}")
-                return
-            commit = git.first_commit_with(self.root, "HEAD", path, blob)
-            found = f"an earlier version, {commit}" if commit else f"no version of {path} has blob {blob}"
+            commit = first_commit_with(self.root, "HEAD", path, blob)
+            what = f"equals {path}" if git.blob_id(data) == blob else "an earlier version"
+            found = f"{what}, {commit}" if commit else f"no commit of this history has {path} as {blob}: commit it"
             self.table.add("plan:project", commit is not None, must, found)
 
     def _project_board(self, document: Mapping[str, Any]) -> None:
@@ -528,20 +528,17 @@ class _Checker:
             stated = {key: document[key] for key in keys}
             stated |= {"plan": self.plan.plan, "policy": document["policy"]["name"]}
             path = f"config/boards/{self.plan.board}.yaml"
-            today = (self.root / path).read_bytes() if (self.root / path).is_file() else None
             first: dict[str, Any] | None = None
-            for commit in (None, *self._commits()):
-                data = today if commit is None else git.file_at(self.root, commit, path)
-                if data is None:
-                    continue
+            for where, data in self._versions(path):
                 board = validate(parse(data, path), Board)
                 row = board.rows.get(document["row"])
                 demanded = {key: getattr(board, key) for key in (*keys, "plan")}
                 demanded["policy"] = row.policy if row else "(no such row)"
                 if stated == demanded:
-                    self.table.add("board:project", True, must, f"equal {commit or 'today'}")
+                    self.table.add("board:project", True, must, f"equal {where}")
                     return
                 first = first or demanded
+            self._require_whole()
             if first is None:
                 raise RowproofError(f"the project must have {path}, found none today or at the bundle's commit")
             differing = {key: (value, first[key]) for key, value in stated.items() if value != first[key]}
@@ -618,9 +615,9 @@ class _Checker:
         if self.root is None or self.plan is None or self.engine is None:
             return None
         board_path = f"config/boards/{self.plan.board}.yaml"
-        board = validate(parse((self.root / board_path).read_bytes(), board_path), Board)
+        board = validate(parse(self._today(board_path), board_path), Board)
         path = f"config/partners/{board.partner_set}.yaml"
-        today = validate(parse((self.root / path).read_bytes(), path), PartnerSet)
+        today = validate(parse(self._today(path), path), PartnerSet)
         row = self.documents["bundle.json"]["row"]
         names = {member.name for member in today.members if member.split == "public"}
         known = names.issuperset(self.plan.partners_of(row))
@@ -630,9 +627,10 @@ class _Checker:
         if known and today.seats(self.plan.partners_of(row)) == recorded["members"]:
             return today
         for commit in self._commits():
-            data = git.file_at(self.root, commit, path)
+            data = committed_file(self.root, commit, path)
             if data is not None:
                 return validate(parse(data, f"{commit}:{path}"), PartnerSet)
+        self._require_whole()
         return today
 
     def _demanded(self, recorded: Mapping[str, Any], partner_set: PartnerSet) -> dict[str, Any]:
@@ -648,7 +646,7 @@ class _Checker:
             demanded = row_setup(self.plan, row, partner_set, bare_engine, project_reader(PACKAGE_ROOT))
             return demanded if engine.settings is None else {**demanded, "settings": recorded.get("settings")}
         demanded = None
-        for read in (project_reader(root), *(_commit_reader(root, commit) for commit in self._commits())):
+        for read in (self._today, *(_commit_reader(root, commit) for commit in self._commits())):
             try:
                 found = row_setup(self.plan, row, partner_set, engine, read)
             except RowproofError:
@@ -656,7 +654,8 @@ class _Checker:
             if _same(found["settings"], recorded.get("settings")):
                 return found
             demanded = demanded or found
-        return demanded or row_setup(self.plan, row, partner_set, engine, project_reader(root))
+        self._require_whole()
+        return demanded or row_setup(self.plan, row, partner_set, engine, self._today)
 
     def _recorded_partners(self, recorded: Mapping[str, Any]) -> PartnerSet:
         set_id, _, version = recorded["partner_set"].partition("@v")
@@ -729,15 +728,7 @@ class _Checker:
                 if any(check.id == "plan:project" for check in self.table.failures):
                     self.table.add("records:replay", None, must, "not run: the plan is none of the project's")
                 else:
-                    fresh = simulate.simulate(self.setup, specs, *self._players())
-                    lines = zip((encode_line(r) for r in fresh), (encode_line(r) for r in records), strict=False)
-                    places = [place for (place, _, _), (new, old) in zip(pairs, lines, strict=False) if new != old]
-                    found = f"differing {places[:5]}" if places else f"{len(records)} of {len(specs)} equal"
-                    holds: bool | None = not places and len(records) == len(specs)
-                    if not holds and self._bridge("simulate") is None:
-                        # Other code may make other records; which ones, only that code can tell.
-                        holds, found = None, f"made by other simulation code than that at hand, which makes {found}"
-                    self.table.add("records:replay", holds, must, found)
+                    self._replay(must, simulate, specs, pairs)
         must = "the summary equals the one computed from the records, to the last bit"
         with self.table.guard("summary:exact", must):
             statistics = self.plan.statistics.model_dump()
@@ -749,6 +740,74 @@ class _Checker:
             self.table.add("summary:exact", same, must, "equal" if same else _first_difference(stated, fresh))
         if self.timed:
             self._timing(records)
+
+    def _replay(
+        self, must: str, simulate: Any, specs: list[dict[str, Any]], pairs: list[tuple[str, dict[str, Any], Any]]
+    ) -> None:
+        """Runs every spec again: by the code at hand, else by that which the recipe names, if it is of this history."""
+        stated = [encode_line(record) for _, _, record in pairs]
+
+        def differing(fresh: list[str]) -> str | None:
+            places = [place for (place, _, _), new, old in zip(pairs, fresh, stated, strict=False) if new != old]
+            if places:
+                return f"differing {places[:5]}"
+            return None if len(fresh) == len(stated) == len(specs) else f"{len(stated)} of {len(fresh)} records"
+
+        ours = self._bridge("simulate") is not None
+        try:
+            found = differing([encode_line(r) for r in simulate.simulate(self.setup, specs, *self._players())])
+        except Exception as error:
+            # The code at hand may be of another form than what other code recorded.
+            if ours:
+                raise
+            found = f"an error ({type(error).__name__})"
+        if found is None or ours:
+            self.table.add("records:replay", found is None, must, found or f"{len(stated)} of {len(specs)} equal")
+            return
+        here = f"made by other simulation code than that at hand, which makes {found}"
+        commits = sorted({job["commit"] for job in self._jobs() if job["stage"] == "simulate"})
+        try:
+            commit = self._runnable(commits)
+            made = self._replayed_at(commit, sum(len(line.encode()) + 1 for line in stated))
+        except (HistoryGap, RowproofError) as gap:
+            self.table.leave_unproven("records:replay", must, f"{here}; not run by its own: {gap}")
+            return
+        found = differing(made)
+        by = f"by the code of commit {commit}"
+        if found is not None and self._other_pins():
+            more = f"{found}, with other versions than the recipe pins: {self._other_pins()}"
+            self.table.leave_unproven("records:replay", must, f"{here}; {by} {more}")
+            return
+        text = f"{here}; {by} {found}" if found else f"{len(stated)} of {len(specs)} equal {by}"
+        self.table.add("records:replay", found is None, must, text)
+
+    def _runnable(self, commits: list[str]) -> str:
+        """The first commit at which the simulation ran, whose code is the recorded one."""
+        if self.root is None:
+            raise HistoryGap("no project at hand: name one with --project")
+        if not commits or "unknown" in commits:
+            raise HistoryGap("no commit is recorded")
+        for commit in commits:
+            require_ancestor(self.root, commit)
+        recorded = self.documents["recipe.json"]["simulate"]["code"]
+        reached = tree_at(self.root, commits[0]).closure(*_roots(self._stated_places("simulate")))
+        if recorded != {"form": FORM, "key": reached.key}:
+            raise HistoryGap(f"the code of commit {commits[0]} is not the recorded one")
+        return commits[0]
+
+    def _replayed_at(self, commit: str, most_bytes: int) -> list[str]:
+        assert self.engine is not None and self.root is not None
+        engine, players = self.engine, self._players()
+        setup = self.documents["recipe.json"]["simulate"]["setup"]
+        producers = engine.specs_module, engine.simulate_module
+        most_bytes += 1 << 20
+        made = replay_at(self.root, commit, producers, setup, *(players or ({},)), engine.files, most_bytes)
+        return made.decode("utf-8", "replace").split("\n")[:-1]
+
+    def _other_pins(self) -> list[str]:
+        """Distributions that are installed in another version than the recipe of the simulation pins."""
+        pins = self.documents["recipe.json"]["simulate"]["pins"]
+        return sorted(name for name, pin in pins.items() if name != "python" and installed(name) != pin)
 
     def _timing(self, records: list[dict[str, Any]]) -> None:
         must = f"{TIMING} is as it was written, holds every run in the order of the protocol, and its figures follow"
@@ -784,8 +843,58 @@ class _Checker:
         ]
 
     def _commits(self) -> list[str]:
-        """The commits at which the stages ran, as far as they are recorded."""
-        return sorted({job["commit"] for job in self._jobs()} - {"unknown"})
+        """The commits at which the stages ran, as far as they are recorded and HEAD of the project descends from them."""
+        return [commit for commit, gap in self._standing().items() if gap is None]
+
+    def _standing(self) -> dict[str, Exception | None]:
+        """Every recorded commit, and what keeps it from being history of the project."""
+        found: dict[str, Exception | None] = {}
+        for commit in sorted({job["commit"] for job in self._jobs()} - {"unknown"}):
+            try:
+                require_ancestor(self.root, commit)
+                found[commit] = None
+            except RowproofError as error:
+                found[commit] = error
+        return found
+
+    def _commits_here(self) -> None:
+        """Every commit that the bundle names is one of the project's history."""
+        must = "HEAD of the project descends from every commit at which the stages ran"
+        standing = self._standing()
+        foreign = [str(error) for error in standing.values() if isinstance(error, ForeignCommitError)]
+        gaps = [str(error) for error in standing.values() if error and not isinstance(error, ForeignCommitError)]
+        if not standing:
+            gaps = ["no commit is recorded"]
+        self.gap = "; ".join(foreign or gaps) or None
+        holds = False if foreign else None if gaps else True
+        self.table.add("history:commits", holds, must, self.gap or f"{len(standing)} commits")
+
+    def _today(self, path: str) -> bytes:
+        """A file as the project has it: as committed, or as it lies there where work in progress may pass."""
+        assert self.root is not None
+        data = None
+        if not self.allow_dirty:
+            with suppress(HistoryGap):
+                data = committed_file(self.root, "HEAD", path)
+                if data is None:
+                    raise ConfigError(f"{path}: must be committed in the project, found no such file")
+        if data is None:
+            data = project_reader(self.root)(path)
+        return data
+
+    def _versions(self, path: str) -> Iterator[tuple[str, bytes]]:
+        """Where a file of the project was found, today or at a commit of the bundle, and its bytes."""
+        with suppress(ConfigError, FileNotFoundError):
+            yield "today", self._today(path)
+        for commit in self._commits():
+            data = committed_file(self.root, commit, path)
+            if data is not None:
+                yield f"at {commit}", data
+
+    def _require_whole(self) -> None:
+        """Raise where an earlier version of a file could not be read, for it may be the one that fits."""
+        if self.gap is not None and not any(isinstance(e, ForeignCommitError) for e in self._standing().values()):
+            raise HistoryGap(f"the files of today do not fit, and those of then cannot be read: {self.gap}")
 
     def _provenance(self) -> None:
         must = "provenance.json has the declared form, is unedited and belongs to this bundle"
@@ -812,12 +921,12 @@ class _Checker:
         must = "made from a clean checkout at a known commit"
         dirty = self.documents.get(PROVENANCE, {}).get("dirty")
         unknown = any(job["commit"] == "unknown" for job in self._jobs())
-        missing = [c for c in self._commits() if self.root is None or not _has_commit(self.root, c)]
+        missing = [commit for commit, gap in self._standing().items() if gap is not None]
         if dirty is not False or unknown or not self._jobs():
             found = "from a modified or unknown checkout: commit, then build again"
             self.table.add("eligibility:clean", self.allow_dirty, must, found)
         elif missing:
-            found = f"clean by its own word only, commits not in this clone: {missing}; fetch the full history"
+            found = f"clean by its own word only, commits not in this clone or its history: {missing}"
             self.table.add("eligibility:clean", None, must, found)
         else:
             self.table.add("eligibility:clean", True, must, "clean")
@@ -825,8 +934,8 @@ class _Checker:
     def _history(self) -> None:
         commits = sorted({job["commit"] for job in self._jobs()})
         root = self.root
-        missing = [commit for commit in commits if root is None or not _has_commit(root, commit)]
-        gap = f"commits not in this clone: {missing or 'none recorded'}" if missing or not commits else None
+        missing = [c for c in commits if c == "unknown" or self._standing()[c] is not None]
+        gap = (self.gap or f"commits {missing or 'not recorded'}") if missing or not commits else None
         must = "what binds the row in the plan was committed before the records were made, as it is"
         with self.table.guard("history:plan", must):
             if gap or root is None:
@@ -871,10 +980,10 @@ class _Checker:
         commits = sorted(evaluated) or self._commits()
         wrong = []
         for commit in commits:
-            data = _file_at(root, commit, path)
+            data = committed_file(root, commit, path)
             if data is None or own is None or slice_digest(data, row, self.engine) != own:
                 wrong.append(commit)
-        first = git.first_commit_with(root, commits[0], path, git.blob_id(self.files["plan.yaml"]))
+        first = first_commit_with(root, commits[0], path, git.blob_id(self.files["plan.yaml"]))
         if first is None and not wrong:
             wrong = [f"{commits[0]} (no such version of the file before it)"]
         self.table.add("history:plan", not wrong, must, f"not at {wrong}" if wrong else f"committed at {first}")
@@ -924,11 +1033,12 @@ class _Checker:
                 raise HistoryGap("no project at hand")
             path = lock_path(document["plan"]["path"])
             plan = path.removeprefix("config/plans/").removesuffix(".lock.json")
-            today = self.root / path
-            locks = {"today": today.read_bytes() if today.is_file() else None}
+            locks: dict[str, bytes | None] = {"today": None}
+            with suppress(ConfigError, FileNotFoundError):
+                locks["today"] = self._today(path)
             if gap is None:
                 head = {job["commit"] for job in self._jobs() if job["stage"] == "bundle"}
-                locks |= {commit: _file_at(self.root, commit, path) for commit in sorted(head)}
+                locks |= {commit: committed_file(self.root, commit, path) for commit in sorted(head)}
             wrong = []
             for where, data in locks.items():
                 digests = {} if data is None else read_lock(data, path, plan)
@@ -944,19 +1054,9 @@ def _equivalences(root: Path) -> Equivalences:
     return Equivalences.read(root)
 
 
-@lru_cache(maxsize=4096)
-def _has_commit(root: Path, commit: str) -> bool:
-    return git.has_commit(root, commit)
-
-
-@lru_cache(maxsize=4096)
-def _file_at(root: Path, commit: str, path: str) -> bytes | None:
-    return git.file_at(root, commit, path)
-
-
 def _commit_reader(root: Path, commit: str) -> Read:
     def read(path: str) -> bytes:
-        data = _file_at(root, commit, path)
+        data = committed_file(root, commit, path)
         if data is None:
             raise ConfigError(f"{path}: must be in {commit}, found no such file")
         return data
