@@ -228,7 +228,9 @@ def test_code_that_is_no_python_is_named(project, run):
 
 def test_verify_passes_and_fails(project, run):
     code, out, _ = run("verify", f"results/{ROW}")
-    assert code == 0 and out.splitlines()[-1].startswith("PASS ") and out.splitlines()[-1].endswith("0 unknown")
+    verdict, judge = out.splitlines()[-2:]
+    assert code == 0 and verdict.startswith("PASS ") and verdict.endswith("0 unknown")
+    assert judge.startswith(f"judged by the project {project} at HEAD ") and "modified" not in judge
     (project / "results" / ROW / "REPRO.txt").write_text("x\n")
     code, out, _ = run("verify", f"results/{ROW}")
     assert code == 1 and "FAIL    sums:REPRO.txt" in out

@@ -81,8 +81,8 @@ def require_ancestor(root: Path | None, commit: str) -> None:
     if not whole:
         raise HistoryGap(f"whether HEAD descends from {commit} cannot be told: {UNSHALLOW}")
     raise ForeignCommitError(
-        f"HEAD {head[:12]} of the project must descend from commit {commit}, found that it does not: merge it, or check "
-        f"out the branch that holds it (git branch --all --contains {commit[:12]})"
+        f"HEAD {head[:12]} of the project must descend from commit {commit}, found that it does not: merge it, or "
+        f"check out the branch that holds it (git branch --all --contains {commit[:12]})"
     )
 
 

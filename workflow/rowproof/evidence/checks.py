@@ -74,7 +74,7 @@ class CheckTable:
 
     @property
     def verdict(self) -> Verdict:
-        """``fail`` where a check fails or there is none, ``unknown`` where one crashed, ``not proven``, else ``pass``."""
+        """``fail`` where a check fails or there is none, ``unknown`` if one crashed, ``not proven``, else ``pass``."""
         if not self.checks or any(check.verdict == "fail" for check in self.checks):
             return "fail"
         if self.crashed:

@@ -843,7 +843,7 @@ class _Checker:
         ]
 
     def _commits(self) -> list[str]:
-        """The commits at which the stages ran, as far as they are recorded and HEAD of the project descends from them."""
+        """The commits at which the stages ran, as far as HEAD of the project descends from them."""
         return [commit for commit, gap in self._standing().items() if gap is None]
 
     def _standing(self) -> dict[str, Exception | None]:
