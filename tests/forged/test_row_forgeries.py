@@ -879,7 +879,7 @@ def plan_of_an_unmerged_branch(f):
     f.reseal()
 
 
-@caught_by("plan:project")
+@caught_by("history:commits", "plan:project")
 def plan_and_commit_of_an_unmerged_branch(f):
     f.write("plan.yaml", blob_of(f.world, "side", PLAN))
     f.edit_jobs(lambda job: job.update(commit=f.world.commits["side"]))
@@ -942,7 +942,7 @@ def plan_blob_edited(f):
     f.reseal(keep=["blob"])
 
 
-@caught_by("plan:project", "plan:lock")
+@caught_by("plan:project", "history:plan", "plan:lock")
 def plan_path_elsewhere(f):
     f.edit_meta(lambda meta: meta["plan"].update(path="config/plans/../plans/handover-v1.yaml"))
     f.reseal()
@@ -1595,7 +1595,7 @@ def test_keys_of_another_form_do_not_hide_forged_records(world, tmp_path):
     copy.edit_record("bad", made_good)
     edit_code(copy, form=1)
     copy.reseal()
-    assert verdicts(copy.verify(), "records:replay", "history:code") == ["unknown", "unknown"]
+    assert verdicts(copy.verify(), "records:replay", "history:code") == ["not proven", "unknown"]
 
 
 # name -> what the refusal must name, beside the rule
@@ -1613,8 +1613,8 @@ NAMED = {
     "pins_left_out": ("history:pins", "simulate: {}, locked {'numpy'"),
     "pins_edited_in_the_provenance_too": ("history:pins", "'numpy': '1.26.4'"),
     "earlier_version_of_the_plan": ("plan:project", "another plan is another board"),
-    "plan_of_an_unmerged_branch": ("plan:project", f"no version of {PLAN} has blob "),
-    "plan_with_another_comment": ("plan:project", f"no version of {PLAN} has blob "),
+    "plan_of_an_unmerged_branch": ("plan:project", f"no commit of this history has {PLAN} as "),
+    "plan_with_another_comment": ("plan:project", f"no commit of this history has {PLAN} as "),
 }
 
 
@@ -1654,7 +1654,7 @@ def test_commit_that_does_not_exist_is_unknown_and_said_so(world, tmp_path):
     assert ABSENT in eligibility.found
     lines: list[str] = []
     table.render(lines.append, verbose=False)
-    assert "5 unknown" in lines[-1]
+    assert "6 unknown" in lines[-1]
 
 
 def test_without_a_project_nothing_that_it_must_tell_passes(world, tmp_path):
@@ -1665,7 +1665,7 @@ def test_without_a_project_nothing_that_it_must_tell_passes(world, tmp_path):
     assert set(verdicts(table, *told)) == {"unknown"}
 
 
-def test_forged_success_that_no_code_or_history_vouches_for_is_unknown(world, tmp_path):
+def test_forged_success_that_no_code_or_history_vouches_for_is_not_proven(world, tmp_path):
     """A foreign key and an absent commit take replay and history out of play: the table must not hide it."""
     copy = ForgedRow(world, ORACLE, tmp_path / "results")
     copy.edit_record("bad", made_good)
@@ -1673,8 +1673,9 @@ def test_forged_success_that_no_code_or_history_vouches_for_is_unknown(world, tm
     copy.edit_jobs(lambda job: job.update(commit=ABSENT))
     copy.bind()
     table = copy.verify()
-    assert failing(table) == []
-    assert set(verdicts(table, "records:replay", *HISTORY)) == {"unknown"}
+    assert failing(table) == ["records:replay"] and table.verdict == "not proven" and not table.passed
+    assert verdicts(table, "records:replay") == ["not proven"]
+    assert set(verdicts(table, *HISTORY)) == {"unknown"}
 
 
 @pytest.fixture(scope="module")
@@ -1693,8 +1694,8 @@ def test_modified_checkout_is_not_eligible(lenient, tmp_path):
     copy = ForgedRow(lenient, ORACLE, tmp_path / "results")
     copy.edit_record("bad", made_good)
     copy.reseal()
-    assert failing(copy.verify()) == ["eligibility:clean"]
-    assert failing(copy.verify(allow_dirty=True)) == []
+    assert failing(copy.verify()) == ["records:replay", "eligibility:clean"]
+    assert copy.verify(allow_dirty=True).verdict == "not proven"
 
 
 def test_modified_checkout_that_calls_itself_clean_is_caught_by_its_code(lenient, tmp_path):
@@ -1702,7 +1703,7 @@ def test_modified_checkout_that_calls_itself_clean_is_caught_by_its_code(lenient
     copy.edit_record("bad", made_good)
     copy.edit_jobs(lambda job: job.update(dirty=False))
     copy.reseal()
-    assert failing(copy.verify()) == ["history:code"]
+    assert failing(copy.verify()) == ["records:replay", "history:code"]
 
 
 def test_modified_checkout_that_names_the_committed_code_is_caught_by_replay(lenient, tmp_path):
