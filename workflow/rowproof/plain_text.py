@@ -72,7 +72,8 @@ def terminal(text: str) -> str:
 
 def markdown(text: str) -> str:
     """``text`` as plain words in Markdown, in a paragraph as in a cell: no markup, no HTML, no link, no list."""
-    escaped = re.sub(r"([\\`*_\[\]<>|~#&$@])", r"\\\1", visible(text))
+    # An underscore inside a word marks nothing.
+    escaped = re.sub(r"([\\`*\[\]<>|~#&$@]|(?<![^\W_])_|_(?![^\W_]))", r"\\\1", visible(text))
     # Bare addresses become links in the Markdown of code hosts.
     escaped = re.sub(r"(?i)(https?|ftp)://", r"\1\\://", escaped)
     escaped = re.sub(r"(?i)\bwww\.", r"www\\.", escaped)

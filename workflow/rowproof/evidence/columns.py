@@ -51,7 +51,7 @@ class ChamberColumns:
         published, stress = row["summary"]["published"], row["summary"]["stress"]
         return [
             with_bound(
-                published["success_iqm"], published["success_iqm_ci_leaderboard_stream"], row["bounds"].get(IQM)
+                published["success_iqm"], published["success_iqm_ci_leaderboard_stream"], row.get("bounds", {}).get(IQM)
             ),
             f"{published['success_mean']:.3f}",
             MISSING if stress is None else f"{stress['p90']:.1f}",
@@ -62,7 +62,7 @@ class ChamberColumns:
         published, stress = row["summary"]["published"], row["summary"]["stress"] or {"n": 0, "p90": None}
         return [
             published["success_iqm"],
-            *bounded_ends(published["success_iqm_ci_leaderboard_stream"], row["bounds"].get(IQM)),
+            *bounded_ends(published["success_iqm_ci_leaderboard_stream"], row.get("bounds", {}).get(IQM)),
             published["success_mean"],
             *(stress["n"], stress["p90"]),
         ]

@@ -421,10 +421,10 @@ def _csv(board: str, rows: Iterable[Mapping[str, Any]]) -> bytes:
         (worst, worst_rate), (best, best_rate) = entry["partner_range"]
         values = [
             *(board, entry["row"], entry["label"], entry["policy"]["name"], summary["published"]["n_episodes"]),
-            *(summary["success_rate"], *bounded_ends(summary["success_rate_ci"], entry["bounds"].get(RATE))),
+            *(summary["success_rate"], *bounded_ends(summary["success_rate_ci"], entry.get("bounds", {}).get(RATE))),
             *columns.values(entry),
             *(worst, worst_rate, best, best_rate),
-            *(_joined(entry["seed_schedule"]["seeds"], " "), _joined(entry["flags"], " ")),
+            *(_joined(entry["seed_schedule"]["seeds"], " "), _joined(entry.get("flags", summary["flags"]), " ")),
             *(entry["row_key"], entry["row_digest"]),
         ]
         writer.writerow([format_float(value) if type(value) is float else csv_value(value) for value in values])
@@ -441,11 +441,11 @@ def _main_cells(entry: Mapping[str, Any], columns: Columns) -> list[str]:
     return [
         entry["row"],
         f"*{markdown(entry['label'])}*" if entry["label"] else "",
-        with_bound(summary["success_rate"], summary["success_rate_ci"], entry["bounds"].get(RATE)),
+        with_bound(summary["success_rate"], summary["success_rate_ci"], entry.get("bounds", {}).get(RATE)),
         *columns.cells(entry),
         f"{worst_rate:.2f} ({worst}) … {best_rate:.2f} ({best})",
         _joined(entry["seed_schedule"]["seeds"], ", "),
-        _joined(entry["flags"], ", ") or MISSING,
+        _joined(entry.get("flags", summary["flags"]), ", ") or MISSING,
         f"`{entry['row_digest'][:DIGEST_DIGITS]}`",
     ]
 
@@ -544,8 +544,8 @@ def _footnotes(board: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> l
     if any(entry["bounds"] for entry in rows):
         notes.append(
             "Bounds, where an interval has no width: one-sided, 95 %. By episodes: Clopper and Pearson, as if episodes "
-            "were independent. By seeds: a tolerance bound of their rates (Wilks), whatever the distribution. The bound "
-            "of an IQM is that of the rate under it."
+            "were independent. By seeds: a tolerance bound of their rates (Wilks), whatever the distribution. The "
+            "bound of an IQM follows from that of the rate, so it is 1 wherever the rate is surely above three quarters."
         )
     return [*notes, *(markdown(note) for note in board["notes"])]
 
@@ -713,7 +713,7 @@ def _rows(axes: Any, rows: Sequence[Mapping[str, Any]]) -> None:
             axes.text(
                 -0.015, place + 0.22, entry["label"], transform=aside, ha="right", va="center", size=8, color=MUTED
             )
-        bound = entry["bounds"].get(RATE)
+        bound = entry.get("bounds", {}).get(RATE)
         text = f"{rate:.3f} [{low:.3f}, {high:.3f}]"
         if bound is not None:
             sign = "≥" if bound["side"] == "at least" else "≤"

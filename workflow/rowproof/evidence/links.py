@@ -1,4 +1,4 @@
-"""Names what is no plain file or folder below a folder of results: evidence lies where its name says, and only there."""
+"""Names what is no plain file or folder below a folder of results: evidence lies where its name says."""
 
 import os
 import stat

@@ -3,6 +3,7 @@
 import re
 import stat
 from collections.abc import Mapping
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,6 @@ from rowproof.evidence.checks import CheckTable
 from rowproof.evidence.links import require_no_links
 from rowproof.evidence.planned import check_rows, not_shown
 from rowproof.hashing import sha256_hex
-from rowproof.jobs import installed
 from rowproof.layout import TIMING, document_digest
 from rowproof.records import decode, encode_document
 
@@ -232,7 +232,10 @@ def _is_cut_off(root: Path) -> bool:
 def _has_pinned_plotter(root: Path) -> bool:
     from rowproof.recipes import read_pins
 
-    return read_pins(root).get("matplotlib") == installed("matplotlib")
+    try:
+        return read_pins(root).get("matplotlib") == version("matplotlib")
+    except PackageNotFoundError:
+        return False
 
 
 def _difference(name: str, here: bytes, fresh: bytes) -> str:

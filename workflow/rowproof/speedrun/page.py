@@ -26,6 +26,9 @@ def _interval(timed: Mapping[str, Any]) -> str:
     if not timed["timed"]:
         return MISSING
     low, high = timed["ratio_ci95"]
+    if low == high:
+        # The baseline against itself.
+        return f"{timed['wall_ratio']:.2f}"
     return f"{timed['wall_ratio']:.2f} [{low:.2f}, {high:.2f}]"
 
 
