@@ -399,7 +399,7 @@ def test_what_is_missing_is_a_dash_and_no_label_is_nothing():
 
 
 def test_a_label_cannot_break_the_table():
-    assert cells_of(label="a|b *c*\n<i>")[1] == r"*a\|b \*c\* \<i\>*"
+    assert cells_of(label="a|b *c*\n<i>")[1] == r"*a\|b \*c\*\\n\<i\>*"
 
 
 def test_ends_of_the_range_that_print_alike_keep_their_own_names():

@@ -45,7 +45,7 @@ def board(sound, tmp_path):
 
 @pytest.fixture
 def admission(sound, tmp_path):
-    return shutil.copytree(sound, tmp_path / "results") / ADMISSION
+    return shutil.copytree(sound, tmp_path / "with-admission" / "results") / ADMISSION
 
 
 def reseal(folder, change=lambda document: None):

@@ -545,7 +545,7 @@ def _footnotes(board: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> l
         notes.append(
             "Bounds, where an interval has no width: one-sided, 95 %. By episodes: Clopper and Pearson, as if episodes "
             "were independent. By seeds: a tolerance bound of their rates (Wilks), whatever the distribution. The "
-            "bound of an IQM follows from that of the rate, so it is 1 wherever the rate is surely above three quarters."
+            "bound of an IQM follows from that of the rate, so it is 1 where the rate is surely above three quarters."
         )
     return [*notes, *(markdown(note) for note in board["notes"])]
 
