@@ -23,7 +23,7 @@ def links_below(folder: Path) -> list[str]:
     if start is not None:
         way = [*(parent for parent in reversed(above) if len(parent.parts) >= start), folder]
     found = [f"{path} ({kind})" for path in way if (kind := _kind(path))]
-    if not found:
+    if not found and folder.is_dir():
         found = [f"{path} ({kind})" for path, kind in _walk(folder)]
     return found
 
