@@ -20,7 +20,7 @@ FAMILY_NAMES = tuple(name.split(".")[1] for name in FAMILIES)
 # What a family takes from the rest of the package: small tools and evidence. Its family.py registers it as well.
 FAMILY_MAY = {
     *("rowproof.checkpoints", "rowproof.errors", "rowproof.files", "rowproof.hashing", "rowproof.records"),
-    *("rowproof.plain_data", "rowproof.seeding", "rowproof.strict_yaml"),
+    *("rowproof.plain_data", "rowproof.plain_text", "rowproof.seeding", "rowproof.strict_yaml"),
 }
 # Clients of language models, shared by families and built on the same small tools.
 SHARED = "llm"
@@ -35,7 +35,8 @@ ENTRIES = {
 JOB_MODULES = ("rowproof.jobs", "rowproof.evidence.bundle", "rowproof.provenance")
 SLOW = {"pydantic", "yaml", "numpy", "rowproof.boards", "rowproof.families", "rowproof.recipes", "rowproof.partners"}
 # The modules outside rowproof.evidence that may use it.
-USE_EVIDENCE = {"rowproof.cli", "rowproof.generated", "rowproof.reproduce"}
+# Whether a page is current is told by what it must hold.
+USE_EVIDENCE = {"rowproof.cli", "rowproof.generated", "rowproof.recipes", "rowproof.reproduce"}
 
 
 def module_name(path):

@@ -6,7 +6,9 @@ from rowproof.boards import load_board
 from rowproof.errors import RowproofError
 from rowproof.evidence.leaderboard import main_table, render
 from rowproof.evidence.readme import boards_block, update
-from rowproof.records import decode
+from rowproof.evidence.rendered import board_key
+from rowproof.layout import document_digest
+from rowproof.records import decode, encode_document
 
 BEGIN, END = "<!-- rowproof:begin boards -->", "<!-- rowproof:end boards -->"
 TEXT = f"# Title  \r\n\n{BEGIN}\nold\n{END}\nafter, without a last newline"
@@ -64,10 +66,11 @@ def test_content_with_a_marker_line_is_refused():
 @pytest.fixture(scope="module")
 def rendered(tmp_path_factory):
     root = make_project(tmp_path_factory.mktemp("project"), boards=("handover-v1", "push-v1"))
-    board = load_board(root, "push-v1").board.model_dump(by_alias=True)
+    setup = load_board(root, "push-v1")
+    board = setup.board.model_dump(by_alias=True)
     for row in board["rows"]:
         make_row(root, root / "results", "push-v1", row)
-    for name, data in render(board, root / "results/push-v1", root, "5" * 64).items():
+    for name, data in render(board, root / "results/push-v1", root, board_key(setup, root)).items():
         (root / "results/push-v1" / name).write_bytes(data)
     return root
 
@@ -75,9 +78,16 @@ def rendered(tmp_path_factory):
 @pytest.fixture
 def root(rendered, tmp_path):
     """A project with one rendered board of two, for this test to break."""
-    shutil.copytree(rendered / "config", tmp_path / "config")
-    shutil.copytree(rendered / "results", tmp_path / "results")
-    return tmp_path
+    return shutil.copytree(rendered, tmp_path / "project")
+
+
+def test_a_forged_page_that_fits_its_digests_does_not_reach_the_readme(root):
+    path = root / "results/push-v1/leaderboard.json"
+    document = decode(path.read_bytes(), path.name)
+    document["rows"][0]["summary"]["success_rate"] = 0.999
+    path.write_bytes(encode_document({**document, "digest": document_digest(document)}))
+    with pytest.raises(RowproofError, match="must be what its rows render to"):
+        boards_block(root)
 
 
 def test_the_boards_block_shows_every_board_in_the_order_of_the_configuration(root):

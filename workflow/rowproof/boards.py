@@ -12,6 +12,7 @@ from rowproof.errors import ConfigError
 from rowproof.families import Engine, engines
 from rowproof.identities import identity
 from rowproof.partners import PartnerSet
+from rowproof.plain_text import PlainLine, PlainText
 from rowproof.strict_yaml import Document, Key, load, validate
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", max_length=60)]
@@ -38,8 +39,8 @@ class Row(Strict):
     """One line of a board."""
 
     policy: Identifier = Field(description="the ego policy that the row evaluates; the engine must know it")
-    label: str = Field("", description="text shown beside the row, e.g. 'oracle reference'")
-    description: str = Field("", description="one sentence for readers of the board")
+    label: PlainLine = Field("", description="text shown beside the row, e.g. 'oracle reference'")
+    description: PlainLine = Field("", description="one sentence for readers of the board")
 
 
 class Board(Strict):
@@ -47,15 +48,15 @@ class Board(Strict):
 
     schema_: Literal["rowproof/board/1"] = Field(alias="schema")
     board: BoardName = Field(description="name of the board and of its folder under results/; equals the file name")
-    title: str
-    description: str = ""
+    title: PlainLine = Field(min_length=1)
+    description: PlainLine = ""
     task: Versioned = Field(description="task and version, e.g. handover_place@v1")
     engine: Name = Field(description="the engine that runs the episodes")
     tier: Literal["exact", "outcome", "statistical"] = Field(description="what a rebuild elsewhere must equal")
     plan: BoardName = Field(description="the preregistration: config/plans/<plan>.yaml")
     partner_set: Name = Field(description="config/partners/<partner_set>.yaml")
     rows: dict[Name, Row] = Field(min_length=1)
-    notes: list[str] = Field(default_factory=list, description="footnotes under the table")
+    notes: list[PlainLine] = Field(default_factory=list, description="footnotes under the table")
 
 
 class Grid(Strict):
@@ -87,6 +88,9 @@ class PlanRow(Strict):
     cell: dict[str, Any] = Field(default_factory=dict, description="task parameters other than the plan's")
     training: Name | None = Field(None, description="how a learned policy is trained: config/training/<training>.yaml")
     pair: bool = Field(False, description="whether the only partner is the one that the ego was trained with")
+    withdrawn: PlainLine | None = Field(
+        None, min_length=1, description="why the row is not on the board; the board's page shows it"
+    )
     campaign: Annotated[int, Field(ge=1)] = Field(
         1, description="of timed boards: in which campaign the row is timed, with the baseline and the A/A candidate"
     )
@@ -163,8 +167,8 @@ class Plan(Strict):
     cell: dict[str, Any] = Field(description="task parameters; their keys are those of the engine's model")
     statistics: StatisticsPlan
     rows: dict[Name, PlanRow] = Field(min_length=1)
-    decision_rules: str
-    notes: str = ""
+    decision_rules: PlainText
+    notes: PlainText = ""
     admission: AdmissionPlan | None = None
     selection: SelectionPlan | None = Field(None, description="for plans with learned rows")
 
@@ -453,6 +457,8 @@ def load_board(root: Path, name: str) -> BoardSetup:
             raise doc.error((what,), f"must be {expected!r} as in {document.name}, found {value!r}")
     _check_plan(plan, plan_document, engine, partner_set)
     for row_name, row in board.rows.items():
+        if row_name in plan.rows and plan.rows[row_name].withdrawn is not None:
+            raise document.error(("rows", row_name), f"must not be listed: {plan_document.name} withdraws it")
         if row_name not in plan.rows:
             raise document.error(
                 ("rows", row_name),

@@ -14,6 +14,7 @@ from rowproof.errors import RowproofError
 from rowproof.evidence.checks import printable
 from rowproof.families import COMMANDS
 from rowproof.line_ends import require_unconverted
+from rowproof.plain_text import terminal, visible
 
 LISTS = {what: show for module in COMMANDS for what, show in import_module(module).LISTS.items()}
 """What ``rowproof list`` shows of families."""
@@ -110,7 +111,7 @@ def _verify(args: argparse.Namespace) -> int:
 
         add_spot_checks(tables, root, args.spot, args.retrain_one, args.beacon, args.cores)
     if args.json:
-        print(json.dumps([table.as_json() for table in tables], indent=2, ensure_ascii=False))
+        print(json.dumps([table.as_json() for table in tables], indent=2))
     elif looks_on:
         for table in tables:
             table.render(print, verbose=not args.quiet)
@@ -136,9 +137,9 @@ def _why(args: argparse.Namespace) -> int:
     rows = row_names(args.rows, known)
     report = explain(root, root, rows)
     if args.json:
-        print(json.dumps(report, indent=2, ensure_ascii=False))
+        print(json.dumps(report, indent=2))
     else:
-        print(render(report) if report else "all rows are current")
+        print(terminal(render(report)) if report else "all rows are current")
         for entry in equivalents(root, root, rows):
             for stage, chain in entry["chains"].items():
                 print(f"{entry['row']} is current (equivalent): {stage}: config/equivalences/{', '.join(chain)}")
@@ -214,11 +215,11 @@ def _leaderboard(args: argparse.Namespace) -> int:
                 f"build it with snakemake results/{board}"
             )
         if args.full:
-            print((folder / "leaderboard.md").read_text(encoding="utf-8"))
+            print(terminal((folder / "leaderboard.md").read_text(encoding="utf-8")))
             continue
         document = json.loads((folder / "leaderboard.json").read_bytes())
-        print(f"{setups[board].board.title} ({board}, board digest {document['board_digest'][:12]})")
-        print(_aligned(main_table(document["rows"])), end="\n\n")
+        print(f"{setups[board].board.title} ({board}, board digest {visible(document['board_digest'][:12])})")
+        print(terminal(_aligned(main_table(document["rows"]))), end="\n\n")
     return 0
 
 
@@ -395,7 +396,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(end="", flush=True)
         return code
     except RowproofError as error:
-        print(f"rowproof: {error}", file=sys.stderr)
+        print(terminal(f"rowproof: {error}"), file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
         return 130

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from rowproof.errors import ConfigError
 from rowproof.identities import identity, member_uri
+from rowproof.plain_text import PlainLine
 
 _HEX64 = re.compile(r"[0-9a-f]{64}")
 _IDENTITY = re.compile(r"[0-9a-f]{16}")
@@ -30,7 +31,7 @@ class PartnerMember(BaseModel):
     # `class` is a keyword, so the attribute has another name than the key of the file.
     class_name: Annotated[str, Field(alias="class", pattern=r"^[a-z][a-z0-9_]*$")]
     split: Literal["public", "private"]
-    role: Annotated[str, Field(min_length=1)]
+    role: Annotated[PlainLine, Field(min_length=1)]
     seed: Annotated[int, Field(ge=0)]
     checkpoint_step: Annotated[int, Field(ge=0)] | None = None
     weights_uri: Annotated[str, Field(min_length=1)] | None = None

@@ -739,6 +739,9 @@ def board_statuses(setup: "BoardSetup", project: Project) -> dict[str, RowStatus
 
 def _recorded_row(setup: "BoardSetup", row: str, project: Project) -> Recorded | None:
     folder = project.results / setup.board.board / row
+    linked = [path for path in (project.results, folder.parent, folder) if path.is_symlink()]
+    if linked:
+        return Recorded([f"{linked[0]} must be a folder, found a symbolic link: put the folder itself there"])
     if not folder.is_dir() or not any(folder.iterdir()):
         return None
     expected = bundle_files(setup.plan.grid.seeds, row in setup.trainings, bool(setup.engine.timing_module))
@@ -1044,6 +1047,9 @@ def prepare(root: Path, workdir: Path, touch: bool = True, statuses: dict[str, R
 
     config, setups = load_config(root)
     project = Project.read(root, workdir / "results", workdir / "work" if touch else None)
+    if not touch:
+        # Only looked into, never saved.
+        project.memo = Memo(workdir / "work" / "cache" / "memo.json")
     tree_state = git.tree_state(root)
     committed = _committed_plans(root, setups, workdir)
     rows, boards = [], []
@@ -1165,6 +1171,32 @@ def _board_reason(folder: Path, key: str, rows: list[RowPlan], foreign: list[Row
         return "a rendered file is damaged"
 
 
+# What was found of pages by this process, by all that they are made of.
+_PAGES: dict[str, list[str]] = {}
+
+
+def _page_reason(setup: "BoardSetup", folder: Path, root: Path, key: str, project: Project) -> str | None:
+    """How a page differs from what its rows render to, whatever it says of itself; None when it does not."""
+    from rowproof.evidence.rendered import page_problems
+
+    # All that the page is made of: the bundle lists every other file of its row, but for what a clock showed.
+    results = folder.parents[setup.board.board.count("/")]
+    files = [path for name in ("bundle.json", TIMING) for path in folder.glob(f"*/{name}")]
+    files += [results / name / "bundle.json" for name in _foreign(setup)]
+    files += [path for path in folder.iterdir() if path.is_file()]
+    read = sorted((path.relative_to(results).as_posix(), project.cache.sha256(path)) for path in files)
+    head = (git.run(root, "rev-parse", "HEAD") or b"").decode().strip()
+    name = f"page:{key}:{digest(read)}:{head}"
+    if name not in _PAGES:
+        _PAGES[name] = project.memo.get(name, lambda: page_problems(folder, root, setup, key)[0])
+    problems = _PAGES[name]
+    return f"a rendered file is not what the rows render to: {problems[0]}" if problems else None
+
+
+def _foreign(setup: "BoardSetup") -> list[str]:
+    return setup.plan.admission.foreign_rows if setup.plan.admission else []
+
+
 def _campaigns(setup: "BoardSetup") -> dict[str, tuple[str, ...]]:
     from rowproof.boards import rows_of_campaign
 
@@ -1178,6 +1210,34 @@ def _campaigns(setup: "BoardSetup") -> dict[str, tuple[str, ...]]:
 ADMISSION_FILES = ("admission_report.json", "admission_report.md")
 LEARNED_BOARD_FILES = ("training.svg",)
 BOARD_FILES = ("leaderboard.csv", "leaderboard.json", "leaderboard.md", "leaderboard.svg")
+
+
+def board_recipe(setup: "BoardSetup", root: Path, tree: CodeTree) -> dict[str, Any]:
+    """The recipe of a board's page; what its rows hold is no part of it.
+
+    Raises:
+        ConfigError: see :func:`row_recipes`.
+    """
+    board = setup.board
+    facts = f"resources/published/{board.board}.yaml"
+    page = setup.engine.page_module
+    # Of timed rows it computes what follows from the times.
+    figures = (setup.engine.summary_module,) if setup.engine.timing_module and setup.engine.summary_module else ()
+    code = tree.closure((SCRIPTS["leaderboard"],), (*((page,) if page else ()), *figures))
+    return {
+        "stage": "leaderboard",
+        "script": SCRIPTS["leaderboard"],
+        "board": board.model_dump(by_alias=True),
+        **({"producer": page} if page else {}),
+        **({"modules": list(figures)} if figures else {}),
+        "code": {"form": FORM, "key": code.key},
+        "data": {facts: sha256_hex((root / facts).read_bytes())} if (root / facts).is_file() else {},
+        "pins": pins_of(code, tree.pins),
+        "admission": setup.plan.admission.model_dump() if setup.plan.admission else None,
+        "not_shown": {n: row.withdrawn for n, row in setup.plan.rows.items() if n not in board.rows},
+        "files": code.files,
+        "raw": tree.raw(code.files),
+    }
 
 
 def _prepare_board(
@@ -1195,28 +1255,11 @@ def _prepare_board(
     if len(foreign) != len(named):
         raise ConfigError(f"{setup.plan_path}: admission: a4 must name a row of a configured board, found {named}")
     folder = workdir / "results" / board.board
-    facts = f"resources/published/{board.board}.yaml"
-    page = setup.engine.page_module
-    # Of timed rows it computes what follows from the times.
-    figures = (setup.engine.summary_module,) if setup.engine.timing_module and setup.engine.summary_module else ()
-    code = tree.closure((SCRIPTS["leaderboard"],), (*((page,) if page else ()), *figures))
-    recipe = {
-        "stage": "leaderboard",
-        "script": SCRIPTS["leaderboard"],
-        "board": board.model_dump(by_alias=True),
-        **({"producer": page} if page else {}),
-        **({"modules": list(figures)} if figures else {}),
-        "code": {"form": FORM, "key": code.key},
-        "data": {facts: cache.sha256(root / facts)} if (root / facts).is_file() else {},
-        "pins": pins_of(code, tree.pins),
-        "admission": setup.plan.admission.model_dump() if setup.plan.admission else None,
-        "files": code.files,
-        "raw": tree.raw(code.files),
-    }
+    recipe = board_recipe(setup, root, tree)
     key = known_key(recipe)
     files = BOARD_FILES + (ADMISSION_FILES if setup.plan.admission else ())
     files += LEARNED_BOARD_FILES if any(row.learned for row in rows) else ()
-    reason = _board_reason(folder, key, rows, foreign, cache)
+    reason = _board_reason(folder, key, rows, foreign, cache) or _page_reason(setup, folder, root, key, project)
     current = reason is None
     plan = BoardPlan(
         board.board,

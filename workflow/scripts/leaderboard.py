@@ -9,5 +9,6 @@ from rowproof.jobs import job
 with job(snakemake, "workflow/scripts/leaderboard.py") as current:
     board = current.recipe["board"]
     folder = Path("results") / board["board"]
-    for name, data in render(board, folder, current.root, current.key, current.recipe["admission"]).items():
+    rules, absent = current.recipe["admission"], current.recipe["not_shown"]
+    for name, data in render(board, folder, current.root, current.key, rules, absent).items():
         write_atomic(folder / name, data)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from rowproof.errors import HistoryGap, RowproofError
+from rowproof.plain_text import visible
 
 Verdict = Literal["pass", "fail", "unknown", "not proven"]
 
@@ -107,16 +108,11 @@ class CheckTable:
             line = f"{check.verdict.upper():<7} {check.id:<{width}}  {check.found}"
             if check.verdict != "pass":
                 line += f"  [must hold: {check.must}]"
-            write(printable(line))
+            write(visible(line))
         unproven = sum(check.verdict == "not proven" for check in self.checks)
         counts = {v: sum(c.verdict == v for c in self.checks) for v in ("pass", "fail", "unknown")}
         write(
-            f"{self.verdict.upper()} {printable(self.subject)}: "
+            f"{self.verdict.upper()} {visible(self.subject)}: "
             f"{counts['pass']} passed, {counts['fail']} failed, {counts['unknown']} unknown"
             + (f", {unproven} not proven" if unproven else "")
         )
-
-
-def printable(text: str) -> str:
-    """``text`` on one line and free of control characters, with which evidence could forge lines of the table."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

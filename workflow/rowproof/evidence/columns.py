@@ -4,8 +4,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import Any, Protocol
 
+from rowproof.evidence.intervals import IQM, with_bound
 from rowproof.evidence.statistics import BUNDLE_STREAM, LEADERBOARD_STREAM
 from rowproof.families import engines
+from rowproof.plain_text import markdown_cell
 
 MISSING = "—"
 
@@ -39,7 +41,8 @@ class ChamberColumns:
 
     HEADER = ("IQM [95 % CI]", "Mean", "Stress p90 (N)")
     CSV_COLUMNS = (
-        *("success_iqm", "success_iqm_ci_low", "success_iqm_ci_high", "success_mean"),
+        *("success_iqm", "success_iqm_ci_low", "success_iqm_ci_high"),
+        *("success_iqm_bound_by_seeds", "success_iqm_bound_by_episodes", "success_mean"),
         *("stress_episodes", "stress_p90_newton"),
     )
 
@@ -47,7 +50,9 @@ class ChamberColumns:
         """See :class:`Columns`."""
         published, stress = row["summary"]["published"], row["summary"]["stress"]
         return [
-            interval(published["success_iqm"], published["success_iqm_ci_leaderboard_stream"]),
+            with_bound(
+                published["success_iqm"], published["success_iqm_ci_leaderboard_stream"], row.get("bounds", {}).get(IQM)
+            ),
             f"{published['success_mean']:.3f}",
             MISSING if stress is None else f"{stress['p90']:.1f}",
         ]
@@ -56,7 +61,9 @@ class ChamberColumns:
         """See :class:`Columns`."""
         published, stress = row["summary"]["published"], row["summary"]["stress"] or {"n": 0, "p90": None}
         return [
-            *(published["success_iqm"], *published["success_iqm_ci_leaderboard_stream"], published["success_mean"]),
+            published["success_iqm"],
+            *bounded_ends(published["success_iqm_ci_leaderboard_stream"], row.get("bounds", {}).get(IQM)),
+            published["success_mean"],
             *(stress["n"], stress["p90"]),
         ]
 
@@ -86,9 +93,20 @@ def columns_of(engine: str) -> Columns:
     return _CHAMBER if module is None else import_module(module)  # type: ignore[return-value]
 
 
+def shows_iqm(engine: str) -> bool:
+    """Whether boards of an engine show the interquartile mean."""
+    return engines()[engine].page_module is None
+
+
+def bounded_ends(ends: Sequence[float], bound: Mapping[str, Any] | None) -> list[float | str]:
+    """For a CSV file: both ends of an interval and no bounds, or no ends and the bounds by seeds and by episodes."""
+    return [*ends, "", ""] if bound is None else ["", "", bound["by_seeds"]["value"], bound["by_episodes"]["value"]]
+
+
 def table(header: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
     """A table in Markdown, closed by a newline."""
-    return "".join(f"| {' | '.join(cells)} |\n" for cells in (header, ["---"] * len(header), *lines))
+    rows = (header, ["---"] * len(header), *lines)
+    return "".join(f"| {' | '.join(map(markdown_cell, cells))} |\n" for cells in rows)
 
 
 def interval(value: float, ends: Sequence[float]) -> str:

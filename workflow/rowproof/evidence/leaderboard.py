@@ -6,7 +6,8 @@ of rendering, path or running time enters, so a board rendered from rows that we
 
 import csv
 import io
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -15,14 +16,18 @@ from rowproof import git
 from rowproof.audit import unwatched
 from rowproof.errors import RowproofError
 from rowproof.evidence import admission
-from rowproof.evidence.columns import MISSING, Columns, columns_of, interval, table
+from rowproof.evidence.checks import Check
+from rowproof.evidence.columns import MISSING, Columns, bounded_ends, columns_of, shows_iqm, table
 from rowproof.evidence.facts import channel_summary, compare_with_facts, load_facts, member_lines
+from rowproof.evidence.intervals import RATE, bounds, page_flags, with_bound
 from rowproof.evidence.learned_page import FIGURE, draw_learning, learned_notes, read_learning, selection_table
+from rowproof.evidence.links import links_below, told
 from rowproof.evidence.statistics import HIERARCHICAL_STREAM, partner_range
 from rowproof.evidence.verify import require_verified, verify_bundle
 from rowproof.families import engines
 from rowproof.hashing import sha256_hex
 from rowproof.layout import TIMING, document_digest, episode_file, learned_files, read_timing
+from rowproof.plain_text import csv_value, markdown
 from rowproof.records import decode, digest, encode_document, format_float, split_lines
 
 SCHEMA = "rowproof/leaderboard/2"
@@ -34,8 +39,10 @@ LAST_COLUMNS = ("Per-partner range", "Seeds", "Flags", "Row digest")
 
 FLAG_NOTES = {
     "bad-seed": "one seed lies far below the median of the seeds, which the mean hides",
-    "degenerate": "the interval has no width, so it says nothing about uncertainty",
+    "degenerate-iqm": "the interval of the IQM has no width, so bounds stand in its place",
+    "degenerate-rate": "the interval of the success rate has no width, so bounds stand in its place",
     "repeated-records": "two episodes from different starts agree in every decimal",
+    "single-seed": "the row has one seed, so no spread between seeds was measured and its interval holds none",
     "saturated": "every cell is 0 or every cell is 1, so the row cannot rank methods",
 }
 
@@ -52,6 +59,8 @@ FIRST_CSV_COLUMNS = (
     "success_rate",
     "success_rate_ci_low",
     "success_rate_ci_high",
+    "success_rate_bound_by_seeds",
+    "success_rate_bound_by_episodes",
 )
 LAST_CSV_COLUMNS = (
     "worst_partner",
@@ -64,9 +73,17 @@ LAST_CSV_COLUMNS = (
     "row_digest",
 )
 
+Joined = Callable[[str, Mapping[str, Any]], dict[str, Any]]
+"""Row and its ``plan`` entry -> ``commit`` of the plan with which it joined the board, and the ``day`` of that."""
+
 
 def render(
-    board: Mapping[str, Any], folder: Path, root: Path, key: str, rules: Mapping[str, Any] | None = None
+    board: Mapping[str, Any],
+    folder: Path,
+    root: Path,
+    key: str,
+    rules: Mapping[str, Any] | None = None,
+    absent: Mapping[str, str | None] | None = None,
 ) -> dict[str, bytes]:
     """All files of a rendered board.
 
@@ -76,6 +93,7 @@ def render(
         root: the project that the bundles are verified against; ``resources/published/<board>.yaml`` is read there.
         key: digest of the board's recipe, noted in ``leaderboard.json``.
         rules: the plan's admission section, if the board is one of admission.
+        absent: rows of the plan that the board does not list, with the reason where there is one.
 
     Returns:
         ``leaderboard.csv``, ``.json``, ``.md`` and ``.svg``, and an admission report with ``rules``: name -> bytes.
@@ -86,27 +104,68 @@ def render(
         RowproofError: a row does not verify, is not the one its folder says, does not belong to this board or stands
             there twice, or ``folder`` holds something else; the message lists every problem. No row, no table.
     """
-    rows = _read_rows(board, folder, root)
+    rows = _read_rows(board, folder, root, verify=True)
     if rules is not None and rules["a4"]:
         instrument = f"{rules['a4']['board']}/{rules['a4']['row']}"
         require_verified(admission.results_of(board["board"], folder) / instrument, root)
+    return _drawn(board, rows, folder, root, key, rules, absent or {}, joined_by(root), {})
+
+
+def render_again(
+    board: Mapping[str, Any],
+    folder: Path,
+    root: Path,
+    key: str,
+    rules: Mapping[str, Any] | None,
+    absent: Mapping[str, str | None],
+    joined: Joined,
+    taken: Mapping[str, bytes],
+) -> dict[str, bytes]:
+    """What :func:`render` gave of rows that are verified elsewhere.
+
+    Args:
+        board, folder, root, key, rules, absent: see :func:`render`.
+        joined: tells of each row when it joined the board.
+        taken: files that cannot be made here, as they are.
+
+    Raises:
+        HistoryGap: a row of another board, on which an admission report rests, is not there.
+        RowproofError: a row is missing, is not the one its folder says or does not belong to this board.
+    """
+    rows = _read_rows(board, folder, root, verify=False)
+    return _drawn(board, rows, folder, root, key, rules, absent, joined, taken)
+
+
+def _drawn(
+    board: Mapping[str, Any],
+    rows: list[dict[str, Any]],
+    folder: Path,
+    root: Path,
+    key: str,
+    rules: Mapping[str, Any] | None,
+    absent: Mapping[str, str | None],
+    joined: Joined,
+    taken: Mapping[str, bytes],
+) -> dict[str, bytes]:
     facts = load_facts(board["board"], root)
     for entry in rows:
         is_learned = (folder / entry["row"] / learned_files(entry["seed_schedule"]["seeds"][0])[0]).is_file()
         seeds = entry["seed_schedule"]["seeds"]
         entry["learning"] = read_learning(folder / entry["row"], seeds) if is_learned else None
         entry["published"] = _against_published(entry, facts.get(entry["row"]), folder, board["tier"])
-        entry["joined"] = _joined_by(entry["plan"], root)
+        entry["joined"] = joined(entry["row"], entry["plan"])
         entry |= _timed(entry, folder)
+        entry["bounds"] = bounds(entry["summary"], shows_iqm(entry["engine"]))
+        entry["flags"] = page_flags(entry["summary"], entry["bounds"])
     board_digest = digest([[entry["row"], entry["row_digest"]] for entry in rows])
     learned = [(entry["row"], entry["learning"]) for entry in rows if entry["learning"]]
     files = {
         "leaderboard.csv": _csv(board["board"], rows),
-        "leaderboard.md": _markdown(board, rows, board_digest),
-        "leaderboard.svg": draw_plot(board["title"], rows),
+        "leaderboard.md": _markdown(board, rows, board_digest, absent),
+        "leaderboard.svg": taken.get("leaderboard.svg") or draw_plot(board["title"], rows),
     }
     if learned:
-        files[FIGURE] = draw_learning(learned, SETTINGS, _use_bundled_font)
+        files[FIGURE] = taken.get(FIGURE) or draw_learning(learned, SETTINGS, _use_bundled_font)
     if rules is not None:
         files |= admission.render(admission.report(board["board"], rules, folder))
     document: dict[str, Any] = {
@@ -116,6 +175,7 @@ def render(
         "key": key,
         "board_digest": board_digest,
         "rows": rows,
+        "not_shown": dict(absent),
         "files": {name: sha256_hex(files[name]) for name in sorted(files)},
     }
     document["digest"] = document_digest(document)
@@ -137,18 +197,13 @@ def main_table(rows: Sequence[Mapping[str, Any]]) -> str:
 # --- Rows ------------------------------------------------------------------------------------------------------------
 
 
-def _read_rows(board: Mapping[str, Any], folder: Path, root: Path) -> list[dict[str, Any]]:
-    problems = _strays(board, folder)
+def _read_rows(board: Mapping[str, Any], folder: Path, root: Path, verify: bool) -> list[dict[str, Any]]:
+    problems = _strays(board, folder) if verify else []
     bundles: dict[str, tuple[dict[str, Any], str]] = {}
     first_with: dict[str, str] = {}
     for row in board["rows"]:
         try:
-            with unwatched():
-                verified = verify_bundle(folder / row, root)
-            # A row whose commit is not here vouches for its own cleanliness; that is enough to read it, not to rank it.
-            ranked = ("eligibility:clean",)
-            unranked = [c for c in verified.checks if c.verdict == "unknown" and c.id in ranked]
-            found = [*verified.failures, *(c for c in unranked if c not in verified.failures)]
+            found = _unfit(folder / row, root) if verify else []
             problems += [f"{row}: {check.id}: {check.found}" for check in found]
             data = (folder / row / "bundle.json").read_bytes()
             document = decode(data, f"{row}/bundle.json")
@@ -170,8 +225,17 @@ def _read_rows(board: Mapping[str, Any], folder: Path, root: Path) -> list[dict[
     return [_entry(row, board["rows"][row], *bundles[row]) for row in board["rows"]]
 
 
+def _unfit(bundle: Path, root: Path) -> list[Check]:
+    """The checks that keep a row off the page."""
+    with unwatched():
+        verified = verify_bundle(bundle, root)
+    # A row whose commit is not here vouches for its own cleanliness; that is enough to read it, not to rank it.
+    unranked = [c for c in verified.checks if c.verdict == "unknown" and c.id == "eligibility:clean"]
+    return [*verified.failures, *(c for c in unranked if c not in verified.failures)]
+
+
 def _strays(board: Mapping[str, Any], folder: Path) -> list[str]:
-    problems = []
+    problems = [f"{told(links)}" for links in [links_below(folder)] if links]
     if not f"/{folder.resolve().as_posix()}".endswith(f"/{board['board']}"):
         problems.append(f"(folder): must be the folder of board {board['board']}, found {folder.name}")
     for path in sorted(folder.iterdir()) if folder.is_dir() else ():
@@ -218,10 +282,15 @@ def _conflicts(documents: Mapping[str, Any]) -> list[str]:
     return problems
 
 
-def _joined_by(plan: Mapping[str, Any], root: Path) -> dict[str, Any]:
-    """Under which commit of the plan a row joined the board, and on which day that was."""
-    commit = git.first_commit_with(root, "HEAD", plan["path"], plan["blob"])
-    return {"commit": commit, "day": None if commit is None else git.commit_day(root, commit)}
+def joined_by(root: Path) -> Joined:
+    """Tells by the history of HEAD under which commit of the plan a row joined the board, and on which day."""
+
+    @cache
+    def found(path: str, blob: str) -> dict[str, Any]:
+        commit = git.first_commit_with(root, "HEAD", path, blob)
+        return {"commit": commit, "day": None if commit is None else git.commit_day(root, commit)}
+
+    return lambda row, plan: dict(found(plan["path"], plan["blob"]))
 
 
 def _joined_table(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -352,13 +421,13 @@ def _csv(board: str, rows: Iterable[Mapping[str, Any]]) -> bytes:
         (worst, worst_rate), (best, best_rate) = entry["partner_range"]
         values = [
             *(board, entry["row"], entry["label"], entry["policy"]["name"], summary["published"]["n_episodes"]),
-            *(summary["success_rate"], *summary["success_rate_ci"]),
+            *(summary["success_rate"], *bounded_ends(summary["success_rate_ci"], entry.get("bounds", {}).get(RATE))),
             *columns.values(entry),
             *(worst, worst_rate, best, best_rate),
-            *(_joined(entry["seed_schedule"]["seeds"], " "), _joined(summary["flags"], " ")),
+            *(_joined(entry["seed_schedule"]["seeds"], " "), _joined(entry.get("flags", summary["flags"]), " ")),
             *(entry["row_key"], entry["row_digest"]),
         ]
-        writer.writerow([format_float(value) if type(value) is float else value for value in values])
+        writer.writerow([format_float(value) if type(value) is float else csv_value(value) for value in values])
     return out.getvalue().encode("utf-8")
 
 
@@ -366,22 +435,17 @@ def _joined(values: Iterable[Any], separator: str) -> str:
     return separator.join(str(value) for value in values)
 
 
-def _plain(text: str) -> str:
-    """``text`` on one line, with nothing in it that Markdown or a table would read as markup."""
-    return "".join("\\" + c if c in "\\`*_[]<>|" else c for c in " ".join(text.split()))
-
-
 def _main_cells(entry: Mapping[str, Any], columns: Columns) -> list[str]:
     summary = entry["summary"]
     (worst, worst_rate), (best, best_rate) = entry["partner_range"]
     return [
         entry["row"],
-        f"*{_plain(entry['label'])}*" if entry["label"] else "",
-        interval(summary["success_rate"], summary["success_rate_ci"]),
+        f"*{markdown(entry['label'])}*" if entry["label"] else "",
+        with_bound(summary["success_rate"], summary["success_rate_ci"], entry.get("bounds", {}).get(RATE)),
         *columns.cells(entry),
         f"{worst_rate:.2f} ({worst}) … {best_rate:.2f} ({best})",
         _joined(entry["seed_schedule"]["seeds"], ", "),
-        _joined(summary["flags"], ", ") or MISSING,
+        _joined(entry.get("flags", summary["flags"]), ", ") or MISSING,
         f"`{entry['row_digest'][:DIGEST_DIGITS]}`",
     ]
 
@@ -475,24 +539,42 @@ def _footnotes(board: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> l
         f"Row digest: the first {DIGEST_DIGITS} digits of the SHA-256 of the row's `bundle.json`, which lists the "
         "hash of everything else in the row.",
     ]
-    raised = sorted({flag for entry in rows for flag in entry["summary"]["flags"]})
+    raised = sorted({flag for entry in rows for flag in entry["flags"]})
     notes += [f"Flag {flag}: {FLAG_NOTES.get(flag, 'see the statistics of the row')}." for flag in raised]
-    return [*notes, *(" ".join(note.split()) for note in board["notes"])]
+    if any(entry["bounds"] for entry in rows):
+        notes.append(
+            "Bounds, where an interval has no width: one-sided, 95 %. By episodes: Clopper and Pearson, as if episodes "
+            "were independent. By seeds: a tolerance bound of their rates (Wilks), whatever the distribution. The "
+            "bound of an IQM follows from that of the rate, so it is 1 where the rate is surely above three quarters."
+        )
+    return [*notes, *(markdown(note) for note in board["notes"])]
 
 
-def _markdown(board: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], board_digest: str) -> bytes:
-    parts = [f"# {_plain(board['title'])}\n"]
+def _absent_table(absent: Mapping[str, str | None]) -> str:
+    told = {row: "not built yet" if why is None else f"withdrawn: {markdown(why)}" for row, why in absent.items()}
+    return table(("Row of the plan", "Why it is not here"), told.items())
+
+
+def _markdown(
+    board: Mapping[str, Any],
+    rows: Sequence[Mapping[str, Any]],
+    board_digest: str,
+    absent: Mapping[str, str | None],
+) -> bytes:
+    parts = [f"# {markdown(board['title'])}\n"]
     if board["description"]:
-        parts.append(" ".join(board["description"].split()) + "\n")
+        parts.append(markdown(board["description"]) + "\n")
     parts.append(
         f"Board `{board['board']}`, task `{board['task']}`, tier `{board['tier']}`, "
         f"board digest `{board_digest[:DIGEST_DIGITS]}`. Every row was verified before this page was written.\n"
     )
     parts += [main_table(rows), "![Success rate of every row](leaderboard.svg)\n"]
     parts.append("".join(f"- {note}\n" for note in _footnotes(board, rows)))
+    if absent:
+        parts += ["## Preregistered and not shown\n", _absent_table(absent)]
     parts.append("## Success rate by seed and partner\n")
     for entry in rows:
-        about = " ".join(entry["description"].split())
+        about = markdown(entry["description"])
         parts += [f"**{entry['row']}**{': ' + about if about else ''}\n", _matrix_table(entry["summary"]["matrix"])]
     parts += [
         "## When rows joined\n",
@@ -631,7 +713,11 @@ def _rows(axes: Any, rows: Sequence[Mapping[str, Any]]) -> None:
             axes.text(
                 -0.015, place + 0.22, entry["label"], transform=aside, ha="right", va="center", size=8, color=MUTED
             )
+        bound = entry.get("bounds", {}).get(RATE)
         text = f"{rate:.3f} [{low:.3f}, {high:.3f}]"
+        if bound is not None:
+            sign = "≥" if bound["side"] == "at least" else "≤"
+            text = f"{rate:.3f} ({sign} {bound['by_seeds']['value']:.3f}, seeds)"
         axes.text(1.02, line, text, transform=aside, ha="left", va="center", size=9, color=INK)
 
 

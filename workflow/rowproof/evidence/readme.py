@@ -5,9 +5,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rowproof.boards import Board, Config
+from rowproof.boards import Board, Config, load_board
 from rowproof.errors import RowproofError
 from rowproof.evidence.leaderboard import DIGEST_DIGITS, SCHEMA, main_table
+from rowproof.evidence.rendered import page_problems
 from rowproof.layout import document_digest
 from rowproof.records import decode
 from rowproof.strict_yaml import load
@@ -90,6 +91,12 @@ def boards_block(root: Path) -> str:
             parts.append(f"Not rendered yet: `snakemake results/{name}` builds its rows and renders it.\n")
             continue
         document = _read_rendered(path.read_bytes(), name)
+        problems, _ = page_problems(path.parent, root, load_board(root, name))
+        if problems:
+            raise RowproofError(
+                f"results/{name} must be what its rows render to, found {'; '.join(problems[:3])}: snakemake "
+                f"results/{name}"
+            )
         page = f"[Matrix of seeds and partners, plot and footnotes](results/{name}/leaderboard.md)"
         parts += [
             main_table(document["rows"]),

@@ -12,6 +12,8 @@ from pathlib import Path
 from rowproof.determinism import PINNED_ENVIRONMENT
 from rowproof.errors import RowproofError
 from rowproof.evidence.checks import CheckTable
+from rowproof.evidence.links import link_table
+from rowproof.evidence.planned import check_boards
 from rowproof.evidence.published import verify_admission, verify_published
 from rowproof.evidence.rendered import is_board, verify_board
 from rowproof.evidence.verify import is_bundle, verify_bundle
@@ -31,7 +33,8 @@ class Subject:
     """Something that is verified by itself.
 
     Attributes:
-        kind: ``bundle``, ``board``, ``published`` or ``admission``.
+        kind: ``bundle``, ``board``, ``published``, ``admission``, ``results`` (which boards there are), or ``links``
+            (nothing but what is no plain file or folder).
         folder: where it lies.
         root: the project that it is held against; None when there is none.
         plans: folder of published plans.
@@ -50,6 +53,10 @@ class Subject:
         """The check table of the subject."""
         if self.kind == "bundle":
             return verify_bundle(self.folder, self.root, self.allow_dirty)
+        if self.kind == "links" and (table := link_table(self.folder)) is not None:
+            return table
+        if self.kind == "results" and self.root is not None:
+            return check_boards(self.folder, self.root)
         if self.kind == "board":
             return verify_board(self.folder, self.root)
         verifier = verify_admission if self.kind == "admission" else verify_published
@@ -78,7 +85,19 @@ def find_subjects(
     """
     if not path.is_dir():
         raise RowproofError(f"{path}: must be a folder with a bundle or archive, found none: check the path")
+    if link_table(path) is not None:
+        # Nothing behind a link is looked at.
+        return [Subject("links", path, None, plans, repo, allow_dirty)]
+    # Elsewhere single rows may be looked at; where boards are shown, none may be missing.
+    whole = find_root(path.resolve()) is not None or any(path.rglob("leaderboard.*"))
+    is_results = root is not None and path.absolute().name == "results" and whole
+    above = [Subject("results", path, root, plans, repo, allow_dirty)] if is_results else []
+    return above + _subjects_below(path, root, plans, repo, allow_dirty)
 
+
+def _subjects_below(
+    path: Path, root: Path | None, plans: Path | None, repo: Path | None, allow_dirty: bool
+) -> list[Subject]:
     def subject(kind: str) -> Subject:
         return Subject(kind, path, root, plans, repo, allow_dirty)
 
@@ -93,7 +112,7 @@ def find_subjects(
     found = [subject("board")] if board else []
     for child in sorted(path.iterdir()):
         if child.is_dir() and not child.is_symlink() and _holds_evidence(child):
-            found += find_subjects(child, plans, repo, allow_dirty, root=root)
+            found += _subjects_below(child, root, plans, repo, allow_dirty)
     if not found:
         raise RowproofError(f"{path}: must hold a bundle or archive, found none below it: check the path")
     return found

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rowproof.evidence.columns import MISSING, table
+from rowproof.plain_text import markdown, visible
 from rowproof.speedrun.campaigns import step_across
 from rowproof.speedrun.scoring import FAST_LEVELS, fast_p
 from rowproof.speedrun.statistics import holm
@@ -25,11 +26,14 @@ def _interval(timed: Mapping[str, Any]) -> str:
     if not timed["timed"]:
         return MISSING
     low, high = timed["ratio_ci95"]
+    if low == high:
+        # The baseline against itself.
+        return f"{timed['wall_ratio']:.2f}"
     return f"{timed['wall_ratio']:.2f} [{low:.2f}, {high:.2f}]"
 
 
 def _outcome(row: Mapping[str, Any]) -> str:
-    return row["timed"].get("outcome", row["summary"]["family"]["outcome"])
+    return visible(row["timed"].get("outcome", row["summary"]["family"]["outcome"]))
 
 
 def cells(row: Mapping[str, Any]) -> list[str]:
@@ -42,7 +46,7 @@ def cells(row: Mapping[str, Any]) -> list[str]:
         _text(family["flops_ratio"]),
         _interval(timed),
         _text(timed["reward"]),
-        ", ".join(timed["says"]) or MISSING,
+        markdown(", ".join(timed["says"])) or MISSING,
     ]
 
 
@@ -77,7 +81,7 @@ def notes(rows: Sequence[Mapping[str, Any]]) -> list[str]:
         machine = timed["machine"]
         lines.append(
             f"{f'Campaign {campaign}: ' if len(campaigns) > 1 else ''}"
-            f"Measured on {machine['cores']} cores of {machine['cpu']}, {timed['date']}. Noise: "
+            f"Measured on {machine['cores']} cores of {markdown(machine['cpu'])}, {timed['date']}. Noise: "
             f"{timed['twice']['candidate']} against itself {timed['twice']['wall_ratio']:.3f} [{low:.3f}, {high:.3f}] "
             f"({', '.join(timed['twice']['says'])}); noise floor {timed['aa_floor']:.3f}. "
             f"Timed together: {', '.join(row['row'] for row in own)}."
@@ -138,7 +142,7 @@ def _costs(rows: Sequence[Mapping[str, Any]]) -> str:
                 row["row"],
                 " ".join(_text(loss, 3) for loss in family["val_loss_by_seed"].values()),
                 _text(family["margin_z"], 1),
-                family["verdict"] or MISSING,
+                markdown(family["verdict"] or MISSING),
                 _text(family["audit_gap"], 3),
                 MISSING if tokens is None else f"{tokens:,}",
                 MISSING if flops is None else f"{flops / 1e12:.3f}",
@@ -165,6 +169,7 @@ def _times(rows: Sequence[Mapping[str, Any]]) -> str:
     for row in rows:
         timed = row["timed"]
         flags = ", ".join([*row["summary"]["family"]["flags"], *timed["flags"]]) or MISSING
+        flags = markdown(flags)
         if not timed["timed"]:
             lines.append([row["row"], *[MISSING] * 7, flags])
             continue

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from rowproof.evidence.checks import Check, CheckTable, printable
+from rowproof.evidence.checks import Check, CheckTable
+from rowproof.plain_text import visible
 
 STRICT = "strict:"
 """Start of the ids of all checks that the published verifier does not make."""
@@ -20,7 +21,7 @@ def reference_rows(table: CheckTable) -> list[Check]:
 
 def shortened(text: str) -> str:
     """``text`` at a length that fits a table and without characters that a terminal or an encoder could choke on."""
-    safe = printable(text[: 2 * MAX_TEXT])
+    safe = visible(text[: 2 * MAX_TEXT])
     return safe if len(safe) <= MAX_TEXT else safe[:MAX_TEXT] + " ..."
 
 
