@@ -20,13 +20,13 @@ from rowproof.evidence.bundle import build, split_episodes
 from rowproof.evidence.selection import selection
 from rowproof.evidence.statistics import row_summary
 from rowproof.families import Engine
-from rowproof.jobs import installed
 from rowproof.layout import PROVENANCE
 from rowproof.plan_lock import lock_path, write_lock
 from rowproof.provenance import build_provenance
 from rowproof.recipes import CodeTree, read_pins, row_recipes
 from rowproof.records import encode_document, encode_lines
 from rowproof.stages import bare, shown
+from rowproof.versions import installed
 
 SEEDS = (0, 1)
 EPISODES_PER_PARTNER = 4

@@ -18,7 +18,6 @@ from rowproof.evidence.leaderboard import render
 from rowproof.evidence.statistics import row_summary
 from rowproof.evidence.verify import verify_bundle
 from rowproof.files import write_atomic
-from rowproof.jobs import installed
 from rowproof.layout import PROVENANCE, SUMS, TIMING, bundle_files, encode_timing, read_timing
 from rowproof.provenance import build_provenance, kept_provenance
 from rowproof.recipes import prepare
@@ -28,6 +27,7 @@ from rowproof.speedrun.evaluation import simulate, specs
 from rowproof.speedrun.figures import summarise
 from rowproof.speedrun.timing import measure
 from rowproof.stages import TIMED_STAGES, stage_key, stage_keys
+from rowproof.versions import installed
 from rowproof.why import explain
 from speedrun.board.workbench import SEEDS, Runs, cell_of
 

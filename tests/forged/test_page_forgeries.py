@@ -134,13 +134,13 @@ def test_a_row_left_out_with_its_folder(board):
 
 
 def test_results_without_a_board(board):
-    table = verify_path(board.parent)[0]
+    table = verify_path(board.parent, root=ROOT)[0]
     assert not table.passed and "no rendered board" in table.failures[0].found
 
 
 def test_results_with_a_stray_folder(board):
     (board.parent / "best-v1").mkdir()
-    assert "best-v1 is no board" in verify_path(board.parent)[0].failures[0].found
+    assert "best-v1 is no board" in verify_path(board.parent, root=ROOT)[0].failures[0].found
 
 
 def link_row(board):

@@ -1553,6 +1553,31 @@ def commit_before_the_plan(f):
     f.bind()
 
 
+def all_successes_at(f, commit):
+    """Every failure is made good, and other code is named that nobody else has."""
+    for seed in (0, 1):
+        f.edit_records(seed, lambda records: [made_good(r) for r in records if not r["success"]])
+    f.edit_recipes(lambda recipes: recipes["simulate"]["code"].update(key="0" * 64))
+    f.edit_jobs(lambda job: job.update(commit=commit))
+    f.reseal()
+
+
+@caught_by("records:replay", "history:code")
+def all_successes_by_an_older_commit(f):
+    all_successes_at(f, f.world.commits["other_code"])
+
+
+@caught_by("plan:project", "history:commits", ...)
+def all_successes_by_a_commit_of_an_unmerged_branch(f):
+    f.write("plan.yaml", blob_of(f.world, "side", PLAN))
+    all_successes_at(f, f.world.commits["side"])
+
+
+@caught_by("records:replay")
+def all_successes_by_an_absent_commit(f):
+    all_successes_at(f, ABSENT)
+
+
 @caught_by("history:plan")
 def one_job_before_the_plan(f):
     f.edit_jobs(lambda job: job.update(commit=f.world.commits["before_plan"]), "simulate")

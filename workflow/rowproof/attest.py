@@ -8,14 +8,9 @@ makes the same bytes. Times cannot be made again: the programs that were timed m
 say what they computed attested.
 """
 
-import json
-import os
 import platform
-import shutil
-import subprocess
-import sys
 import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -24,12 +19,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rowproof import git
-from rowproof.determinism import PINNED_ENVIRONMENT
 from rowproof.equivalence import FOLDER, SCHEMA, Equivalences, draw_of, drawn_units, how_many, read_attestation
 from rowproof.errors import RowproofError
 from rowproof.files import write_atomic
 from rowproof.hashing import sha256_hex
-from rowproof.jobs import installed
 from rowproof.layout import document_digest, episode_file, learned_files
 from rowproof.provenance import TIME_FORMAT
 from rowproof.recipes import (
@@ -44,12 +37,13 @@ from rowproof.recipes import (
 )
 from rowproof.records import decode, digest, encode_document, encode_line, split_lines
 from rowproof.stages import stage_key
+from rowproof.units import Trees, run_units, unit_task
+from rowproof.versions import installed
 
 if TYPE_CHECKING:
     from rowproof.boards import BoardSetup
 
 ATTESTED = ("train", "select", "specs", "simulate", "time")
-WORKER = Path(__file__).with_name("attest_worker.py")
 
 
 @dataclass(frozen=True)
@@ -97,60 +91,6 @@ class _Anything(Equivalences):
         return ()
 
 
-class Trees:
-    """Commits as folders that can be run from, made of raw objects below a temporary folder."""
-
-    def __init__(self, root: Path, folder: Path, fetched: Iterable[str]) -> None:
-        """Commits of the repository around ``root``; ``fetched`` files are copied from the checkout."""
-        self._root, self._folder, self._fetched = root, folder, sorted(set(fetched))
-
-    def at(self, commit: str) -> Path:
-        """The folder of a commit.
-
-        Raises:
-            HistoryGap: the commit is not in this clone.
-        """
-        place = self._folder / commit
-        if not place.is_dir():
-            making = place.with_suffix(".making")
-            shutil.rmtree(making, ignore_errors=True)
-            git.export(self._root, commit, making, ("workflow", "config", "resources"))
-            for name in self._fetched:
-                if (self._root / name).is_file():
-                    (making / name).parent.mkdir(parents=True, exist_ok=True)
-                    shutil.copyfile(self._root / name, making / name)
-            making.rename(place)
-        return place
-
-
-def run_units(tree: Path, task: Mapping[str, Any], folder: Path) -> bytes:
-    """The canonical lines of a task, made by the code of ``tree`` in a process of its own.
-
-    Raises:
-        RowproofError: the process failed.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    output = folder / "made.jsonl"
-    whole = {**task, "root": str(tree), "output": str(output), "folder": str(folder / "training")}
-    (folder / "task.json").write_bytes(json.dumps(whole).encode())
-    environment = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "ROWPROOF_"))}
-    environment |= {**PINNED_ENVIRONMENT, "PYTHONPATH": str(tree / "workflow"), "PYTHONDONTWRITEBYTECODE": "1"}
-    done = subprocess.run(
-        [sys.executable, str(WORKER), str(folder / "task.json")],
-        cwd=tree,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        check=False,
-    )
-    if done.returncode != 0:
-        tail = done.stderr.decode("utf-8", "replace").strip().splitlines()[-3:]
-        raise RowproofError(
-            f"stage {task['stage']} of {task['board']}/{task['row']} must run, found: {' | '.join(tail)}"
-        )
-    return output.read_bytes()
-
-
 @dataclass(frozen=True)
 class _Comparison:
     """What is compared for one stage of one row, by which tasks."""
@@ -161,29 +101,6 @@ class _Comparison:
     of: int
     drawn: list[int] | None
     tasks: tuple[dict[str, Any], ...]
-
-
-def unit_task(setup: "BoardSetup", row: str, stage: str, producer: str | None, folder: Path) -> dict[str, Any]:
-    """The task of running units of a stage of a row (see ``attest_worker.py``), with none chosen yet.
-
-    ``folder`` is the row's bundle, whose checkpoints play if the row is learned.
-    """
-    task: dict[str, Any] = {
-        "stage": stage,
-        "board": setup.board.board,
-        "row": row,
-        "specs_producer": setup.engine.specs_module,
-        "producer": producer,
-        "units": [],
-        "checkpoints": {},
-        "first_update_of": [],
-        "whole": [],
-    }
-    if row in setup.trainings and stage in ("select", "simulate"):
-        for seed in setup.plan.grid.seeds:
-            chosen = decode((folder / learned_files(seed)[1]).read_bytes(), "selection")["selected"]
-            task["checkpoints"][str(seed)] = [chosen["uri"], str((folder / learned_files(seed)[2]).resolve())]
-    return task
 
 
 def _comparison(setup: "BoardSetup", found: Difference, results: Path) -> _Comparison:

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import rowproof
 from rowproof.errors import RowproofError
-from rowproof.evidence.checks import printable
 from rowproof.families import COMMANDS
 from rowproof.line_ends import require_unconverted
 from rowproof.plain_text import terminal, visible
@@ -116,7 +115,7 @@ def _verify(args: argparse.Namespace) -> int:
         for table in tables:
             table.render(print, verbose=not args.quiet)
     # JSON alone stands on the standard output.
-    print(printable(standing(root)), file=sys.stderr if args.json else sys.stdout)
+    print(visible(standing(root)), file=sys.stderr if args.json else sys.stdout)
     undecided = args.strict and any(check.verdict == "unknown" for table in tables for check in table.checks)
     if any(table.verdict == "fail" for table in tables):
         return 1

@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +28,7 @@ from rowproof.provenance import TIME_FORMAT, job_fields
 from rowproof.records import check_fields, decode, encode_document
 from rowproof.signals import settle_inputs
 from rowproof.stages import bare, shown, stage_key
+from rowproof.versions import installed
 
 log = logging.getLogger("rowproof")
 
@@ -129,17 +129,6 @@ def _raw(path: Path) -> str | None:
         return sha256_hex(path.read_bytes())
     except OSError:
         return None
-
-
-def installed(name: str) -> str:
-    """Installed version of a distribution, or ``absent``.
-
-    Without the local part, by which one release is told in several builds (``+cpu``).
-    """
-    try:
-        return version(name).partition("+")[0]
-    except PackageNotFoundError:
-        return "absent"
 
 
 @unwatched()

@@ -5,7 +5,7 @@ No stage is keyed by this module: what it writes is compared with nothing and re
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from typing import Any
 from rowproof.errors import RecordError
 from rowproof.hashing import sha256_hex
 from rowproof.layout import PROVENANCE, document_digest
+from rowproof.plain_text import plain_line
 from rowproof.records import NULL, Kinds, check_fields, decode, encode_document
 from rowproof.stages import SHOWN
 
@@ -43,6 +44,8 @@ JOB_FIELDS = {
 # What jobs of earlier versions do not tell.
 RESOURCE_FIELDS = {"host": (str,), "threads": (int,), "peak_memory_mb": (float,), "slurm_job_id": (str, NULL)}
 TIME_FIELDS = {"started": (str,), "ended": (str,)}
+MAX_TEXT = 200
+"""Characters of a text that a job tells of the machine."""
 # Whole seconds of UTC.
 TIME_FORMAT = "%Y-%m-%dT%H:%M:%S+00:00"
 
@@ -130,12 +133,29 @@ def _check_job(job: Any, where: str) -> None:
     check_fields(job, job_fields(job), where)
     if re.fullmatch("[0-9a-f]{40}|unknown", job["commit"]) is None:
         raise RecordError(f"{where}: commit must be 40 hex or unknown, found {job['commit']!r}")
+    for name, text in _texts(job, where):
+        try:
+            plain_line(text)
+        except ValueError as error:
+            raise RecordError(f"{where}: {name} {error}") from None
+        if len(text) > MAX_TEXT:
+            raise RecordError(f"{where}: {name} must have at most {MAX_TEXT} characters, found {len(text)}")
     if job["seconds"] < 0:
         raise RecordError(f"{where}: seconds must not be negative, found {job['seconds']}")
     if "started" in job:
         for name in TIME_FIELDS:
             if not _is_time(job[name]):
                 raise RecordError(f"{where}: {name} must be a time of the form {TIME_FORMAT}, found {job[name]!r}")
+
+
+def _texts(job: Mapping[str, Any], where: str) -> Iterator[tuple[str, str]]:
+    """The texts of a job's entry, each with its name."""
+    yield from ((name, value) for name, value in job.items() if isinstance(value, str))
+    for name, value in job["versions"].items():
+        if not isinstance(value, str):
+            raise RecordError(f"{where}: versions must be texts, found {value!r} for {name!r}")
+        yield "versions", name
+        yield f"version of {name}", value
 
 
 def _is_time(text: str) -> bool:

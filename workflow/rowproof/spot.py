@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from rowproof import git
-from rowproof.attest import run_units, unit_task
 from rowproof.boards import BoardSetup, load_board
 from rowproof.equivalence import drawn_units
 from rowproof.errors import HistoryGap, RowproofError
@@ -21,6 +20,7 @@ from rowproof.evidence.checks import CheckTable
 from rowproof.evidence.verify import is_bundle
 from rowproof.layout import episode_file, learned_files
 from rowproof.records import decode, digest, encode_document, encode_line, split_lines
+from rowproof.units import run_units, unit_task
 
 CONFIDENCE = 0.95
 DEFAULT_COUNT = 40

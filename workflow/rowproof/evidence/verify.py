@@ -43,7 +43,6 @@ from rowproof.families import Engine, engines
 from rowproof.hashing import sha256_hex
 from rowproof.history import ForeignCommitError, committed_file, first_commit_with, require_ancestor
 from rowproof.identities import identity, member_uri
-from rowproof.jobs import installed
 from rowproof.layout import (
     BUNDLE_SCHEMA,
     FIXED_FILES,
@@ -74,6 +73,7 @@ from rowproof.records import (
 from rowproof.restated import tree_at
 from rowproof.stages import FORM, LEARNED_STAGES, SCRIPTS, STAGES, TIMED_STAGES
 from rowproof.strict_yaml import parse, validate
+from rowproof.versions import installed
 
 PACKAGE_ROOT = Path(__file__).resolve().parents[3]
 # The sources at hand, analysed once for all rows that this process verifies.
@@ -682,10 +682,20 @@ class _Checker:
             }
         )
 
+    def _underived(self, must: str) -> None:
+        """What is said of records where nothing tells which must be there."""
+        (why,) = [check for check in self.table.checks if check.id == "setup:plan"] or [None]
+        unknown = why is not None and why.verdict == "unknown"
+        found = "what must be there cannot be derived"
+        self.table.add("records:set", None if unknown else False, must, f"{found}: {why.found}" if unknown else found)
+        if unknown and self.engine is not None and self.engine.replays:
+            must = "running every spec again gives every record again, byte for byte"
+            self.table.leave_unproven("records:replay", must, f"not run: {why.found}")
+
     def _records(self) -> None:
         must = "the records are exactly those that the plan's specs demand, in order, in canonical form"
         if self.setup is None or self.engine is None or self.plan is None:
-            self.table.add("records:set", False, must, "what must be there cannot be derived")
+            self._underived(must)
             return
         records: list[dict[str, Any]] = []
         specs: list[dict[str, Any]] = []

@@ -6,13 +6,18 @@ Nothing that makes records or times imports this module, so a change in it asks 
 import math
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from functools import lru_cache
+from typing import Any, get_args
 
 from rowproof.errors import RecordError
 from rowproof.hashing import sha256_hex
+from rowproof.plain_text import plain_line
 from rowproof.records import NULL, Kinds, check_fields, encode_document, encode_line
+from rowproof.speedrun.evaluation import read_entry
 from rowproof.speedrun.figures import timed
 from rowproof.speedrun.outcomes import Outcome
+from rowproof.speedrun.policy import check_policy
+from rowproof.speedrun.referee.sandbox import Mode
 from rowproof.speedrun.verdicts import FIRST_CAMPAIGN, TWICE, Record, floor_of
 
 LOSS_TOLERANCE = 0.002
@@ -91,7 +96,43 @@ def check_record(setup: Mapping[str, Any], spec: Mapping[str, Any], record: Any)
         for name in ("seed", "episode_idx", "initial_state_seed")
         if record[name] != spec[name]
     ]
-    return problems + _contradictions(record["success"], metadata)
+    problems += [
+        f"metadata.{name} must be {value!r} by the ladder, found {metadata[name]!r}"
+        for name, value in _of_the_ladder(setup["policy"]).items()
+        if encode_line(metadata[name]) != encode_line(value)
+    ]
+    return problems + _contradictions(record["success"], metadata) + _free_texts(metadata)
+
+
+@lru_cache(maxsize=64)
+def _of_the_ladder(policy: str) -> dict[str, Any]:
+    """What of a record the patches of the ladder determine."""
+    entry = read_entry(policy)
+    report, applied = check_policy(entry.script, entry.base_script), entry.applied
+    refused = report.failure is not None or (applied is not None and applied.failure is not None)
+    flags = {*(() if refused else report.flags), *(applied.flags if applied else ())}
+    return {
+        "base": entry.base,
+        "base_sha256": sha256_hex(entry.base_script.encode("utf-8")),
+        "diff_sha256": applied.diff_sha256 if applied and applied.patched else None,
+        "lines_added": applied.lines_added if applied else 0,
+        "lines_removed": applied.lines_removed if applied else 0,
+        "flags": sorted(flags),
+    }
+
+
+def _free_texts(metadata: Mapping[str, Any]) -> list[str]:
+    """What is wrong with the texts that nothing determines, and which a page may show."""
+    problems = []
+    if metadata["sandbox"] not in (None, *get_args(Mode)):
+        problems.append(f"metadata.sandbox must be one of {', '.join(get_args(Mode))}, found {metadata['sandbox']!r}")
+    if re.fullmatch(r"(torch [0-9.]+, [A-Za-z0-9_]+, [A-Za-z0-9_ ]+, 1 thread)?", metadata["platform"]) is None:
+        problems.append(f"metadata.platform must tell PyTorch, processor and threads, found {metadata['platform']!r}")
+    try:
+        plain_line(metadata["detail"])
+    except ValueError as error:
+        problems.append(f"metadata.detail {error}")
+    return problems
 
 
 def _contradictions(success: bool, metadata: Mapping[str, Any]) -> list[str]:
