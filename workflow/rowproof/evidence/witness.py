@@ -259,8 +259,8 @@ def add_witness_check(table: CheckTable, folder: Path, root: Path | None) -> Non
         late = [f"{each.token} ({shown(stamp.latest)})" for each, stamp in stamps if stamp.latest >= begun]
         if late:
             raise RowproofError(
-                f"the plan must be stamped before the first record was begun ({shown(begun)}), found {', '.join(late)}: "
-                "such a stamp witnesses no order, list none of it"
+                f"the plan must be stamped before the first record was begun ({shown(begun)}), "
+                f"found {', '.join(late)}: such a stamp witnesses no order, list none of it"
             )
         witness, stamp = min(stamps, key=lambda pair: pair[1].time)
         first = f"order: the plan was seen by {witness.authority} at {shown(stamp.time)}"
