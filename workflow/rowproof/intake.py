@@ -24,11 +24,11 @@ from rowproof.provenance import read_provenance
 from rowproof.records import decode
 from rowproof.spot import DEFAULT_COUNT, add_spot_checks
 
-# Twice to four times what the largest board of this project has.
-MAX_ARCHIVE_BYTES = 1 << 28
+# The largest row of this project has 4 MB.
+MAX_ARCHIVE_BYTES = 1 << 26
 MAX_ENTRIES = 2_000
-MAX_FILE_BYTES = 1 << 27
-MAX_TOTAL_BYTES = 1 << 29
+MAX_FILE_BYTES = 1 << 26
+MAX_TOTAL_BYTES = 1 << 28
 # Records of one row are alike and shrink to a fortieth; small files may shrink further.
 MAX_RATIO = 200
 RATIO_FREE_BYTES = 1 << 20
