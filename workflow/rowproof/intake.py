@@ -17,11 +17,10 @@ from typing import IO
 from rowproof import git
 from rowproof.errors import HistoryGap, RowproofError
 from rowproof.evidence.checks import CheckTable, printable
-from rowproof.evidence.signatures import ROW
+from rowproof.evidence.signatures import row_of
 from rowproof.evidence.subjects import Subject
 from rowproof.layout import FIXED_FILES, PROVENANCE, TIMING
 from rowproof.provenance import read_provenance
-from rowproof.records import decode
 from rowproof.spot import DEFAULT_COUNT, add_spot_checks
 
 # The largest row of this project has 4 MB.
@@ -122,10 +121,7 @@ def _unpack(path: Path, folder: Path) -> dict[str, Path]:
                 budget -= _copy(name, size, opened, target / PurePosixPath(name).name, budget)
     rows: dict[str, Path] = {}
     for number, place in enumerate(groups):
-        bundle = decode((raw / str(number) / "bundle.json").read_bytes(), "bundle.json")
-        row = f"{bundle.get('board')}/{bundle.get('row')}" if isinstance(bundle, dict) else ""
-        if not ROW.fullmatch(row):
-            raise RowproofError(_said(f"{place or '.'}/bundle.json must name its board and row, found {row!r}"))
+        row = row_of((raw / str(number) / "bundle.json").read_bytes())
         if not f"/results/{row}".endswith(f"/{place}") and place:
             raise RowproofError(f"{place}: must be named by board and row as its bundle is, {row}")
         if row in rows:

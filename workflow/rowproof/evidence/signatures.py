@@ -28,6 +28,20 @@ ROW = re.compile(r"(admission/)?[a-z0-9]+(-[a-z0-9]+)*/[a-z0-9]+(-[a-z0-9]+)*")
 NAME = re.compile(r"[a-z0-9]+([._-][a-z0-9]+)*")
 
 
+def row_of(bundle_json: bytes) -> str:
+    """``<board>/<row>`` as the bundle names itself.
+
+    Raises:
+        RowproofError: not a document that names both, in the form that boards and rows have.
+    """
+    bundle = decode(bundle_json, "bundle.json")
+    names = [bundle.get("board"), bundle.get("row")] if isinstance(bundle, dict) else []
+    row = "/".join(name for name in names if isinstance(name, str))
+    if not names or not all(isinstance(name, str) for name in names) or not ROW.fullmatch(row):
+        raise RowproofError(f"bundle.json must name its board and row, found {str(names)[:200]}")
+    return row
+
+
 def statement(row: str, bundle_json: bytes) -> bytes:
     """The bytes that are signed for the row ``<board>/<row>``."""
     return f"{sha256_hex(bundle_json)}  results/{row}/bundle.json\n".encode()
@@ -75,10 +89,7 @@ def add_signature_checks(table: CheckTable, folder: Path, root: Path | None, sig
             raise HistoryGap("no project at hand")
         allowed = read_bounded(signers, MAX_SIGNERS_BYTES)
         data = read_bounded(folder / "bundle.json", MAX_EVIDENCE_BYTES)
-        bundle = decode(data, "bundle.json")
-        row = f"{bundle.get('board')}/{bundle.get('row')}" if isinstance(bundle, dict) else ""
-        if not ROW.fullmatch(row):
-            raise RowproofError(f"bundle.json must name its board and row, found {row!r}")
+        row = row_of(data)
         place = root / FOLDER / row
         files = _signature_files(root, row)
         if not files:
