@@ -29,14 +29,17 @@ COMMAND_MODULES = {"rowproof.gptnt.commands", "rowproof.speedrun.commands"}
 # Modules of commands and jobs: nothing is built on them.
 ENTRIES = {
     *("rowproof.attest", "rowproof.attest_worker", "rowproof.cli", "rowproof.generated", "rowproof.jobs"),
-    *("rowproof.reproduce", "rowproof.spot", "rowproof.why"),
+    *("rowproof.intake", "rowproof.outside", "rowproof.reproduce", "rowproof.spot", "rowproof.why"),
 }
 # What plain jobs load: a job lives for a fraction of a second, and there are thousands.
 JOB_MODULES = ("rowproof.jobs", "rowproof.evidence.bundle", "rowproof.provenance")
 SLOW = {"pydantic", "yaml", "numpy", "rowproof.boards", "rowproof.families", "rowproof.recipes", "rowproof.partners"}
 # The modules outside rowproof.evidence that may use it.
 # Whether a page is current is told by what it must hold.
-USE_EVIDENCE = {"rowproof.cli", "rowproof.generated", "rowproof.recipes", "rowproof.reproduce", "rowproof.spot"}
+USE_EVIDENCE = {
+    *("rowproof.cli", "rowproof.generated", "rowproof.intake", "rowproof.outside", "rowproof.recipes"),
+    *("rowproof.reproduce", "rowproof.spot"),
+}
 
 
 def module_name(path):

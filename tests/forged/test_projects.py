@@ -68,4 +68,4 @@ def test_a_row_that_lies_elsewhere_is_judged_by_ours(ours, tmp_path, monkeypatch
 def test_a_folder_that_is_no_project_is_refused(tmp_path, ours, capsys, monkeypatch):
     monkeypatch.setattr(cli, "PACKAGE_ROOT", ours)
     assert cli.main(["verify", "--project", str(tmp_path), str(tmp_path)]) == 2
-    assert "must be a project with a Snakefile" in capsys.readouterr().err
+    assert "must be a project, found no Snakefile" in capsys.readouterr().err

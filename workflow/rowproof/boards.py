@@ -43,6 +43,42 @@ class Row(Strict):
     description: PlainLine = Field("", description="one sentence for readers of the board")
 
 
+BlobId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{40}$")]
+
+
+class TimestampWitness(Strict):
+    """A time stamp (RFC 3161) of one version of the plan."""
+
+    kind: Literal["rfc3161"]
+    blob: BlobId = Field(description="git's object id of the version of the plan that was stamped")
+    token: Annotated[str, StringConstraints(pattern=r"^config/witnesses/[a-z0-9-]+(/[a-z0-9-]+)*\.tsr$")] = Field(
+        description="file of the authority's response"
+    )
+    authority: Name = Field(
+        description="who stamped it; its pinned certificates are config/authorities/<authority>.pem"
+    )
+    time: Annotated[str, StringConstraints(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")] = Field(
+        description="the stamped time, in whole seconds of UTC; verify holds it against the token"
+    )
+
+
+class DepositWitness(Strict):
+    """A deposit of one version of the plan in an archive: shown, and not looked up by any check."""
+
+    kind: Literal["deposit"]
+    blob: BlobId = Field(description="git's object id of the version of the plan that was deposited")
+    id: Annotated[
+        str,
+        StringConstraints(
+            pattern=r"^(doi:10\.[0-9]{4,9}/[A-Za-z0-9][A-Za-z0-9./_-]*|swh:1:(cnt|dir|rev|rel|snp):[0-9a-f]{40})$",
+            max_length=200,
+        ),
+    ] = Field(description="the archive's persistent identifier: a DOI or a SWHID")
+
+
+Witness = Annotated[TimestampWitness | DepositWitness, Field(discriminator="kind")]
+
+
 class Board(Strict):
     """One leaderboard: ``config/boards/<board>.yaml``."""
 
@@ -57,6 +93,9 @@ class Board(Strict):
     partner_set: Name = Field(description="config/partners/<partner_set>.yaml")
     rows: dict[Name, Row] = Field(min_length=1)
     notes: list[PlainLine] = Field(default_factory=list, description="footnotes under the table")
+    witnesses: list[Witness] = Field(
+        default_factory=list, description="who outside of the project saw the plan, and when"
+    )
 
 
 class Grid(Strict):

@@ -6,10 +6,12 @@ import json
 import os
 import sys
 from collections.abc import Iterable
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 
 import rowproof
+from rowproof import outside
 from rowproof.errors import RowproofError
 from rowproof.families import COMMANDS
 from rowproof.line_ends import require_unconverted
@@ -100,6 +102,7 @@ def _verify(args: argparse.Namespace) -> int:
     looks_on = args.spot is not None or args.retrain_one
     options = args.plans, args.repo, args.allow_dirty
     subjects = [each for path in args.paths for each in find_subjects(path, *options, root=root)]
+    subjects = [replace(each, signers=args.signers) for each in subjects]
     tables = []
     for table in verify_all(subjects, args.cores):
         tables.append(table)
@@ -309,6 +312,7 @@ def parser() -> argparse.ArgumentParser:
         metavar="DIR",
         help="the project whose history judges (default: the checkout that this rowproof runs from)",
     )
+    sub.add_argument("--signers", type=Path, metavar="FILE", help="allowed signers (ssh-keygen): who vouches for a row")
     sub.add_argument("--plans", type=Path, help="folder of published plans (found upwards of PATH by default)")
     sub.add_argument("--repo", type=Path, help="git repository with the tags of published plans")
     sub.add_argument(
@@ -379,6 +383,7 @@ def parser() -> argparse.ArgumentParser:
     sub.add_argument("--output-dir", type=Path, help="of specs, instead of output/experiment_specs")
     sub.add_argument("--check", action="store_true", help="only tell whether generated files are up to date")
     sub.set_defaults(run=_generate)
+    outside.add_commands(commands, project_root, _cores())
     for module in COMMANDS:
         import_module(module).add_commands(commands)
     return top

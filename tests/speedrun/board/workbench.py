@@ -126,6 +126,7 @@ def weights_sha256(policy, seed):
 def record_of(policy, cell, seed=SEEDS[0], loss=1.33, **metadata):
     """The record of a run that ended well, with ``metadata`` in place of its own."""
     base, tokens, _ = CANDIDATES[policy]
+    applied = read_entry(policy).applied
     flops = BASELINE_FLOPS * tokens // BASELINE_TOKENS
     told = {
         "policy": policy,
@@ -138,9 +139,9 @@ def record_of(policy, cell, seed=SEEDS[0], loss=1.33, **metadata):
         "base": base,
         "base_sha256": script_sha256(base or policy),
         "script_sha256": cell["candidates"][policy]["script_sha256"],
-        "diff_sha256": None if base is None else "d" * 64,
-        "lines_added": 0 if base is None else 7,
-        "lines_removed": 0 if base is None else 5,
+        "diff_sha256": None if base is None else applied.diff_sha256,
+        "lines_added": 0 if base is None else applied.lines_added,
+        "lines_removed": 0 if base is None else applied.lines_removed,
         "flags": [],
         "outcome": "ok",
         "detail": "",

@@ -22,6 +22,7 @@ from rowproof.evidence.facts import channel_summary, compare_with_facts, load_fa
 from rowproof.evidence.intervals import RATE, bounds, page_flags, with_bound
 from rowproof.evidence.learned_page import FIGURE, draw_learning, learned_notes, read_learning, selection_table
 from rowproof.evidence.links import links_below, told
+from rowproof.evidence.order import order_lines
 from rowproof.evidence.statistics import HIERARCHICAL_STREAM, partner_range
 from rowproof.evidence.verify import require_verified, verify_bundle
 from rowproof.families import engines
@@ -581,6 +582,7 @@ def _markdown(
         "What binds a row in the plan was committed before its records were made and has not changed since; later "
         "versions of the plan may add rows, notes and comments.\n",
         _joined_table(rows),
+        *order_lines(board, rows),
     ]
     parts += columns_of(rows[0]["engine"]).sections(rows)
     learned = [(entry["row"], entry["learning"]) for entry in rows if entry["learning"]]

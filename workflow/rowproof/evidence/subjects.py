@@ -16,7 +16,9 @@ from rowproof.evidence.links import link_table
 from rowproof.evidence.planned import check_boards
 from rowproof.evidence.published import verify_admission, verify_published
 from rowproof.evidence.rendered import is_board, verify_board
+from rowproof.evidence.signatures import add_signature_checks
 from rowproof.evidence.verify import is_bundle, verify_bundle
+from rowproof.evidence.witness import add_witness_check
 from rowproof.layout import PROVENANCE
 
 
@@ -40,6 +42,7 @@ class Subject:
         plans: folder of published plans.
         repo: git repository that holds the tags of published plans.
         allow_dirty: let a bundle from a modified checkout pass.
+        signers: a file of allowed signers; with it, signatures of the row are checked.
     """
 
     kind: str
@@ -48,11 +51,16 @@ class Subject:
     plans: Path | None
     repo: Path | None
     allow_dirty: bool
+    signers: Path | None = None
 
     def verify(self) -> CheckTable:
         """The check table of the subject."""
         if self.kind == "bundle":
-            return verify_bundle(self.folder, self.root, self.allow_dirty)
+            table = verify_bundle(self.folder, self.root, self.allow_dirty)
+            add_witness_check(table, self.folder, self.root)
+            if self.signers is not None:
+                add_signature_checks(table, self.folder, self.root, self.signers)
+            return table
         if self.kind == "links" and (table := link_table(self.folder)) is not None:
             return table
         if self.kind == "results" and self.root is not None:
