@@ -2,10 +2,12 @@
 
 import os
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 import safetensors.numpy
 from rowproof.checkpoints import uri_of
+from rowproof.families import engines
 from rowproof.layout import PROVENANCE, SUMS, episode_file, learned_files
 
 from forgeries.seal import Row
@@ -359,6 +361,35 @@ def the_best_seed_in_the_place_of_the_worst(row: Row) -> None:
     best, worst = max(rates, key=rates.__getitem__), min(rates, key=rates.__getitem__)
     _need(best != worst, "all seeds have the same rate")
     _play(row, worst, row.read(learned_files(best)[2]))
+    row.reseal()
+
+
+def _copy_training(row: Row, source: int, target: int) -> None:
+    """Let the training of one seed stand for that of another, with all that its documents say."""
+    old = row.load(learned_files(target)[1])["selected"]["uri"].encode()
+    new = row.load(learned_files(source)[1])["selected"]["uri"].encode()
+    for name, twin in zip(learned_files(source), learned_files(target), strict=True):
+        row.write(twin, row.read(name))
+    for name in learned_files(target)[:2]:
+        row.edit(name, lambda document: document.update(training_seed=target))
+    row.write(episode_file(target), row.read(episode_file(target)).replace(old, new))
+
+
+@forgery("weights")
+def the_best_seed_twice_with_episodes_that_it_plays(row: Row) -> None:
+    """Trained once, shown as two seeds; everything else is honestly run."""
+    _learned(row)
+    rates = _rates(row)
+    best, worst = max(rates, key=rates.__getitem__), min(rates, key=rates.__getitem__)
+    _need(best != worst, "all seeds have the same rate")
+    _copy_training(row, best, worst)
+    engine = engines()[row.meta["engine"]]
+    _need(engine.replays, "its episodes take minutes")
+    setup = row.load("recipe.json")["simulate"]["setup"]
+    specs = [spec for spec in import_module(engine.specs_module).specs(setup) if spec["seed"] == worst]
+    uri = row.load(learned_files(worst)[1])["selected"]["uri"]
+    players = {worst: (uri, row.read(learned_files(worst)[2]))}
+    row.write_records(worst, list(import_module(engine.simulate_module).simulate(setup, specs, players)))
     row.reseal()
 
 

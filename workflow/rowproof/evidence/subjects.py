@@ -18,6 +18,7 @@ from rowproof.evidence.published import verify_admission, verify_published
 from rowproof.evidence.rendered import is_board, verify_board
 from rowproof.evidence.signatures import add_signature_checks
 from rowproof.evidence.verify import is_bundle, verify_bundle
+from rowproof.evidence.weights import check_distinct
 from rowproof.evidence.witness import add_witness_check
 from rowproof.layout import PROVENANCE
 
@@ -64,7 +65,9 @@ class Subject:
         if self.kind == "links" and (table := link_table(self.folder)) is not None:
             return table
         if self.kind == "results" and self.root is not None:
-            return check_boards(self.folder, self.root)
+            table = check_boards(self.folder, self.root)
+            check_distinct(table, self.folder)
+            return table
         if self.kind == "board":
             return verify_board(self.folder, self.root)
         verifier = verify_admission if self.kind == "admission" else verify_published

@@ -39,6 +39,7 @@ from rowproof.evidence.checks import CheckTable
 from rowproof.evidence.learning import selection_problems, training_problems
 from rowproof.evidence.replay import replay_at
 from rowproof.evidence.statistics import row_summary
+from rowproof.evidence.weights import learned_documents, replay_validation, shared_weights
 from rowproof.families import Engine, engines
 from rowproof.hashing import sha256_hex
 from rowproof.history import ForeignCommitError, committed_file, first_commit_with, require_ancestor
@@ -435,6 +436,14 @@ class _Checker:
             self.table.add("training:plan", holds, must, found)
         for seed in self.plan.grid.seeds:
             self._learned_seed(seed, recipes)
+        must = "every seed was trained by itself: no checkpoint, curve or weights of one are those of another"
+        with self.table.guard("training:distinct", must):
+            seeds = self.plan.grid.seeds
+            weights = {seed: self.files[learned_files(seed)[2]] for seed in seeds}
+            problems = shared_weights(learned_documents(self.files, seeds), weights)
+            found = "; ".join(problems[:5])
+            way_out = "train each seed by itself: remove the row and build it again"
+            self.table.add("training:distinct", not problems, must, f"{found}: {way_out}" if problems else "distinct")
 
     def _training_config(self, name: str, recorded: Mapping[str, Any]) -> tuple[BaseModel, str | None]:
         """The project's training configuration and where it was found: today's, or at a commit of the bundle.
@@ -488,6 +497,15 @@ class _Checker:
                 raise RowproofError(f"{checkpoint_name} is {uri_of(data)}, selected is {uri}")
             self._checks().check_checkpoint(recipes["select"]["setup"], uri, data)
             self.table.add(f"checkpoint:seed{seed}", True, must, uri)
+        if self.engine is None or not self.engine.replays or self.engine.validation_module is None:
+            return
+        must = "running the selected checkpoint's validation again gives every episode again"
+        with self.table.guard(f"validation:seed{seed}", must):
+            if any(check.id == "plan:project" for check in self.table.failures):
+                raise HistoryGap("not run: the plan is none of the project's")
+            chosen, setup = self.documents[selection_name], recipes["select"]["setup"]
+            problems = replay_validation(self.engine.validation_module, setup, chosen, self.files[checkpoint_name])
+            self.table.add(f"validation:seed{seed}", not problems, must, "; ".join(problems) or "equal")
 
     def _project_plan(self, document: Mapping[str, Any]) -> None:
         must = (
