@@ -402,7 +402,7 @@ def test_request_attach_and_check_work_together(project, authority, capsys):
     assert cli.main(["witness", "check", "handover-v1"]) == 0
     assert "seen by local at" in capsys.readouterr().out
     begun(project, LATER)
-    (table,) = verify_path(project / "results" / ROW)
+    (table,) = verify_path(project / "results" / ROW, root=project)
     assert table.passed and [c.verdict for c in table.checks if c.id == "witness:plan"] == ["pass"]
 
 

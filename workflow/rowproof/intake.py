@@ -14,12 +14,13 @@ from contextlib import ExitStack
 from pathlib import Path, PurePosixPath
 from typing import IO
 
-from rowproof import git
 from rowproof.errors import HistoryGap, RowproofError
-from rowproof.evidence.checks import CheckTable, printable
+from rowproof.evidence.checks import CheckTable
 from rowproof.evidence.signatures import row_of
 from rowproof.evidence.subjects import Subject
+from rowproof.history import head_of, require_ancestor
 from rowproof.layout import FIXED_FILES, PROVENANCE, TIMING
+from rowproof.plain_text import visible
 from rowproof.provenance import read_provenance
 from rowproof.spot import DEFAULT_COUNT, add_spot_checks
 
@@ -56,7 +57,8 @@ def intake(root: Path, path: Path, beacon: str | None, accept: bool, cores: int,
         write: takes the lines of the report.
 
     Returns:
-        0 when everything is proven (and taken, with ``accept``), 2 when a check crashed and none failed, else 1.
+        0 when everything is proven (and taken, with ``accept``), 1 when a check failed, 2 when one crashed, 3 when
+        something is not proven.
 
     Raises:
         RowproofError: what is handed in is not made of bundles alone, or breaks a limit; nothing was verified then.
@@ -73,7 +75,7 @@ def intake(root: Path, path: Path, beacon: str | None, accept: bool, cores: int,
         proven = all(check.verdict == "pass" for table in tables for check in table.checks)
         if not proven:
             write("not taken: a check failed" if failed else "not taken: not everything is proven")
-            return 2 if crashed and not failed else 1
+            return 1 if failed else 2 if crashed else 3
         if not accept:
             write("everything is proven: nothing was written, --accept takes it")
             return 0
@@ -84,14 +86,14 @@ def intake(root: Path, path: Path, beacon: str | None, accept: bool, cores: int,
 
 
 def _remains(table: CheckTable) -> str:
-    left = [check.id for check in table.checks if check.verdict == "unknown"]
+    left = [check.id for check in table.checks if check.verdict in ("unknown", "not proven")]
     learned = any(check.id.startswith("checkpoint:") for check in table.checks)
     own = [
         "that no other records were made and left out",
         "that records were made after the plan's commit, as they say",
     ]
     own += ["that the checkpoints come from the trainings (verify --retrain-one)"] if learned else []
-    return printable(f"remains unproven: {'; '.join([*left, *own])}")
+    return visible(f"remains unproven: {'; '.join([*left, *own])}")
 
 
 # --- Reading ---------------------------------------------------------------------------------------------------------
@@ -134,7 +136,7 @@ def _unpack(path: Path, folder: Path) -> dict[str, Path]:
 
 def _said(text: str) -> str:
     """A message of bounded length that no name can forge lines of."""
-    return printable(text if len(text) <= 400 else f"{text[:400]}…")
+    return visible(text if len(text) <= 400 else f"{text[:400]}…")
 
 
 def _groups(entries: list[Entry]) -> dict[str, list[Entry]]:
@@ -260,11 +262,10 @@ def _check(root: Path, folder: Path, row: str, beacon: str | None, cores: int) -
     table = Subject("bundle", folder, root, None, None, False).verify()
     must = "the code of every job was committed in the history of this project's HEAD"
     with table.guard("intake:history", must):
-        history = git.History(root)
         jobs = read_provenance((folder / PROVENANCE).read_bytes())["jobs"]
-        head = git.tree_state(root).commit
-        aside = [c for c in sorted({job["commit"] for job in jobs}) if not history.is_ancestor(c, head)]
-        table.add("intake:history", not aside, must, f"not in it: {aside}" if aside else f"in that of {head}")
+        for commit in sorted({job["commit"] for job in jobs}):
+            require_ancestor(root, commit)
+        table.add("intake:history", True, must, f"in that of {head_of(root)}")
     must = "all records, or those that the maintainer's beacon draws, come out again"
     with table.guard("intake:records", must):
         replayed = {check.verdict for check in table.checks if check.id == "records:replay"}

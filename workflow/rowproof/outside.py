@@ -56,15 +56,16 @@ def _request(args: argparse.Namespace) -> int:
     from rowproof import git
     from rowproof.evidence.witness import make_request
     from rowproof.files import write_atomic
+    from rowproof.history import committed_file
 
     root = args.project_root()
     setup = _setup(root, args.board)
-    head = git.blob_at(root, "HEAD", setup.plan_path)
-    if head != git.blob_id(setup.plan_bytes):
+    blob = git.blob_id(setup.plan_bytes)
+    if committed_file(root, "HEAD", setup.plan_path) != setup.plan_bytes:
         raise RowproofError(f"{setup.plan_path}: must be committed as it is before it is stamped: commit it")
     path = args.output or _request_path(root, setup.board.plan)
     write_atomic(path, make_request(setup.plan_bytes))
-    print(f"wrote {path}: a request for {setup.plan_path}, blob {head}")
+    print(f"wrote {path}: a request for {setup.plan_path}, blob {blob}")
     print(f"send it: curl -H 'Content-Type: application/timestamp-query' --data-binary @{path} -o response.tsr URL")
     print(f"then: rowproof witness attach {args.board} response.tsr --authority NAME")
     return 0

@@ -17,7 +17,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from rowproof import git
+from rowproof import git, history
 from rowproof.boards import Board, DepositWitness, TimestampWitness
 from rowproof.errors import HistoryGap, RowproofError
 from rowproof.evidence.checks import CheckTable
@@ -279,11 +279,10 @@ def check_board(root: Path, board: Board) -> CheckTable:
     for number, witness in enumerate(board.witnesses, start=1):
         must = f"is of a committed version of {path} and holds"
         with table.guard(f"witness:{number}", must):
-            if git.first_commit_with(root, "HEAD", path, witness.blob) is None:
-                raise RowproofError(f"no version of {path} in this history is the blob {witness.blob}")
-            plan = git.blob(root, witness.blob)
+            commit = history.first_commit_with(root, "HEAD", path, witness.blob)
+            plan = None if commit is None else history.committed_file(root, commit, path)
             if plan is None:
-                raise HistoryGap(f"the blob {witness.blob} is not in this clone: fetch all of it")
+                raise RowproofError(f"no version of {path} in this history is the blob {witness.blob}")
             if isinstance(witness, DepositWitness):
                 found = check_deposit(witness)
             else:
