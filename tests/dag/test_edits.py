@@ -177,7 +177,7 @@ RENDERED = {
     **{key: {"handover-v1"} for key in ("board_title", "board_description", "row_label", "published_facts")},
     "matplotlib_pin": set(BOARDS),
     # The page names what is preregistered and not shown.
-    "plan_row": {"handover-v1"},
+    "plan_row": {"push-v1"},
 }
 
 # Real dry runs of the fast part: every kind of stage that a change can enter at, on one and on both boards.
