@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import subprocess
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -13,11 +14,13 @@ from helpers import ROOT
 from rowproof import git, spot
 from rowproof.boards import load_board
 from rowproof.cli import main
-from rowproof.errors import HistoryGap
+from rowproof.errors import HistoryGap, RowproofError
 from rowproof.evidence.verify import verify_bundle
-from rowproof.spot import Spot, add_spot_checks, compare, drawn, merged_at, upper_bound
+from rowproof.records import decode, encode_document, encode_line
+from rowproof.spot import Before, Spot, add_spot_checks, compare, drawn, merged_at, read_options, upper_bound
 
 ROW = "handover-v1/b-rnd"
+SPEEDRUN = "nanogpt-speedrun-cpu-v1"
 
 
 def line(success: bool, force_n: float = 1.0) -> bytes:
@@ -60,6 +63,14 @@ def test_the_bound_grows_with_hits_and_shrinks_with_draws():
     assert upper_bound(400, 0) < upper_bound(40, 0)
 
 
+@pytest.mark.parametrize("k", [0, 3, 600, 1100])
+def test_the_bound_of_many_draws_leaves_five_percent_below(k):
+    n = 1200
+    p = upper_bound(n, k)
+    draws = np.random.default_rng(3).binomial(n, p, size=100_000)
+    assert np.mean(draws <= k) == pytest.approx(0.05, abs=0.004)
+
+
 @pytest.mark.parametrize(("n", "k"), [(0, 0), (3, 4), (3, -1)])
 def test_no_bound_without_draws(n, k):
     with pytest.raises(ValueError, match="a bound needs"):
@@ -81,26 +92,51 @@ def test_the_bound_holds_as_often_as_it_says(share):
 
 
 def test_the_verdict_states_the_bound():
-    finding = compare({i: (line(True), line(True)) for i in range(40)}, 1750, "outcome")
+    finding = compare({f"record {i}": (line(True), line(True)) for i in range(40)}, 1750, "outcome")
     assert finding.holds is True
     assert finding.found == (
-        "40 of 1,750 records re-simulated, 0 differ in success and 0 in bytes: "
-        "with 95% confidence fewer than 7.2% are false"
+        "40 of 1,750 episodes re-simulated, 0 differ in success: with 95 % confidence fewer than 7.2 % are false "
+        "(Clopper-Pearson); 0 differ in bytes"
     )
 
 
 def test_where_digits_are_not_promised_success_decides():
-    other_digits = {0: (line(True, 1.0), line(True, 1.5)), 1: (line(False), line(False))}
+    other_digits = {"a": (line(True, 1.0), line(True, 1.5)), "b": (line(False), line(False))}
     assert compare(other_digits, 9, "outcome").holds is True
-    assert "0 differ in success and 1 in bytes" in compare(other_digits, 9, "outcome").found
+    found = compare(other_digits, 9, "outcome").found
+    assert "0 differ in success" in found and "1 differ in bytes" in found
     assert compare(other_digits, 9, "exact").holds is False
 
 
 @pytest.mark.parametrize("tier", ["exact", "outcome", "statistical"])
-def test_a_changed_success_fails_in_every_tier(tier):
-    finding = compare({5: (line(True), line(False))}, 9, tier)
+def test_a_changed_success_fails_in_every_tier_and_is_named(tier):
+    finding = compare({"episodes_seed1.jsonl: record 6": (line(True), line(False))}, 9, tier, SPEEDRUN)
     assert finding.holds is False
-    assert "first record 5: recorded" in finding.found
+    assert "episodes_seed1.jsonl: record 6, field success: committed" in finding.found
+
+
+@pytest.mark.parametrize(("recorded_loss", "holds"), [(1.501, True), (1.51, False)])
+def test_where_a_record_is_a_run_its_engine_says_how_near_it_must_come(recorded_loss, holds):
+    old, new = (
+        encode_line({"success": True, "metadata": {"val_loss": loss}}).encode() for loss in (recorded_loss, 1.5)
+    )
+    finding = compare({"run": (old, new)}, 3, "statistical", SPEEDRUN)
+    assert finding.holds is holds
+    assert finding.found.startswith(
+        f"1 of 3 runs re-simulated, {0 if holds else 1} differ by more than the tier allows"
+    )
+
+
+def test_some_of_many_differing_records_are_named():
+    finding = compare({f"record {i}": (line(True), line(False)) for i in range(7)}, 9, "exact")
+    assert "record 4, field success" in finding.found and "record 5" not in finding.found
+    assert finding.found.endswith("and 2 more")
+
+
+def test_a_row_of_forged_records_alone_fails_however_many_are_drawn():
+    pairs = {f"record {i}": (line(True), line(i % 2 == 0)) for i in range(1700)}
+    finding = compare(pairs, 1750, "outcome")
+    assert finding.holds is False and "850 differ in success" in finding.found
 
 
 def test_nothing_drawn_shows_nothing():
@@ -108,7 +144,9 @@ def test_nothing_drawn_shows_nothing():
 
 
 def test_all_of_a_row_needs_no_bound():
-    assert compare({0: (line(True), line(True))}, 1, "exact").found.endswith("all of them hold")
+    assert (
+        compare({"a": (line(True), line(True))}, 1, "exact").found == "1 of 1 episodes re-simulated, 0 differ in bytes"
+    )
 
 
 # --- End to end ------------------------------------------------------------------------------------------------------
@@ -161,7 +199,7 @@ def test_an_honest_row_comes_out_again(world, unreplayed, cores):
     assert check.beacon == merged
     finding = check.episodes(5)
     assert finding.holds is True
-    assert finding.found.startswith("5 of 16 records re-simulated, 0 differ in their bytes")
+    assert finding.found.startswith("5 of 16 episodes re-simulated, 0 differ in bytes")
 
 
 def test_forged_records_are_found(world, unreplayed, tmp_path):
@@ -202,7 +240,7 @@ def test_a_row_that_does_not_verify_is_not_run(world, tmp_path):
     folder = forged(world, tmp_path, lambda record: record.update(success=True))
     table = verify_bundle(folder, root)
     add_spot_checks([table], root, 4, False, "x", 1)
-    assert (table.checks[-1].id, table.checks[-1].verdict) == ("records:spot", "unknown")
+    assert (table.checks[-1].id, table.checks[-1].verdict) == ("records:spot", "not proven")
     assert table.checks[-1].found == "not run: the row does not verify"
 
 
@@ -211,8 +249,116 @@ def test_without_history_and_beacon_nothing_is_shown(world, unreplayed, tmp_path
     bare = shutil.copytree(root, tmp_path / "bare", ignore=shutil.ignore_patterns(".git"))
     table = verify_bundle(bare / "results" / ROW, bare)
     add_spot_checks([table], bare, 4, False, None, 1)
-    assert table.checks[-1].verdict == "unknown"
-    assert "name one with --beacon" in table.checks[-1].found
+    assert table.verdict == "not proven"
+    assert "name a beacon with --beacon" in table.checks[-1].found
+
+
+def test_what_cannot_run_here_is_no_proof_and_no_refutation(world, unreplayed, monkeypatch):
+    root, _ = world
+    table = verify_bundle(root / "results" / ROW, root)
+    monkeypatch.setattr(spot, "installed", lambda name: "0.0.0")
+    add_spot_checks([table], root, 4, False, "x", 1)
+    assert table.verdict == "not proven"
+    assert "not run: what the recipe pins must be installed" in table.checks[-1].found
+
+
+def test_a_process_that_fails_is_no_proof_and_no_refutation(world, unreplayed, monkeypatch):
+    root, _ = world
+    table = verify_bundle(root / "results" / ROW, root)
+    task = spot.unit_task
+    monkeypatch.setattr(spot, "unit_task", lambda *args: {**task(*args), "producer": "rowproof.missing"})
+    add_spot_checks([table], root, 4, False, "x", 1)
+    assert table.verdict == "not proven"
+    assert "No module named 'rowproof.missing'" in table.checks[-1].found
+
+
+@pytest.mark.parametrize(("here", "holds"), [("the same", False), ("another", None)])
+def test_other_digits_of_a_training_count_on_its_processor_alone(world, tmp_path, monkeypatch, here, holds):
+    root, _ = world
+    folder = shutil.copytree(root / "results/handover-v1/b-aht", tmp_path / "b-aht")
+    jobs = [{"stage": "train", "shard": f"seed{seed}", "cpu_model": "the same"} for seed in (0, 1)]
+    monkeypatch.setattr(spot, "read_provenance", lambda data: {"jobs": jobs})
+    monkeypatch.setattr(spot, "cpu_model", lambda: here)
+    other = decode((folder / "training_seed0.json").read_bytes(), "training") | {"seed": 77}
+    monkeypatch.setattr(Spot, "_run", lambda self, tasks: [encode_document(other)])
+    finding = Spot(folder, root, "a", 1).training()
+    assert finding.holds is holds
+    assert "field" in finding.found
+
+
+# --- What a change adds ----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def grown(tmp_path):
+    """A project with one row, the commit of that, and another row added since."""
+    root = make_project(tmp_path / "grown")
+    make_row(root, root / "results", "handover-v1", "b-stat")
+    first = commit_all(root)
+    make_row(root, root / "results", "handover-v1", "b-rnd")
+    commit_all(root)
+    return root, first
+
+
+@pytest.mark.parametrize(("row", "new"), [("b-stat", False), ("b-rnd", True)])
+def test_rows_that_were_there_before_are_not_run(grown, unreplayed, row, new):
+    root, first = grown
+    table = verify_bundle(root / "results/handover-v1" / row, root)
+    add_spot_checks([table], root, 4, False, "x", 1, Before(root, first))
+    assert table.checks[-1].verdict == "pass"
+    said = "4 of 16 episodes re-simulated" if new else f"no record is new since {first}"
+    assert table.checks[-1].found.startswith(said)
+
+
+@pytest.mark.parametrize("name", ["recipe.json", "episodes_seed0.jsonl", "episodes_seed1.jsonl"])
+def test_records_and_what_they_claim_to_come_from_are_new_when_changed(grown, unreplayed, name):
+    root, first = grown
+    path = root / "results/handover-v1/b-stat" / name
+    path.write_bytes(path.read_bytes().replace(b":0,", b":0 ,", 1) + b"\n")
+    look = Spot(root / "results/handover-v1/b-stat", root, "x", 1, Before(root, first))
+    assert not look._is_old(["episodes_seed0.jsonl", "episodes_seed1.jsonl"])
+
+
+def test_a_change_is_what_came_since_histories_parted(grown):
+    root, first = grown
+    subprocess.run(["git", "-C", str(root), "branch", "-q", "side", first], check=True)
+    assert Before(root, "side").commit == Before(root, first).commit == first
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ((4, False, "", None), "found an empty one"),
+        ((None, True, "  ", None), "found an empty one"),
+        ((None, False, "text", None), "--beacon must come with --spot or --retrain-one"),
+        ((None, False, None, "HEAD"), "--added-since must come with --spot or --retrain-one"),
+        ((4, False, None, "nowhere"), "found no such commit"),
+        ((4, False, None, "--output=x"), "found no such commit"),
+        ((4, False, None, ""), "found no such commit"),
+    ],
+)
+def test_options_that_would_do_nothing_are_refused(world, options, message):
+    root, _ = world
+    with pytest.raises(RowproofError, match=message):
+        read_options(root, *options)
+
+
+@pytest.mark.parametrize(("depth", "known"), [(1, False), (2, True)])
+def test_where_a_shallow_clone_begins_nothing_was_merged(grown, tmp_path, depth, known):
+    root, _ = grown
+    path, data = f"results/{ROW}/bundle.json", (root / "results" / ROW / "bundle.json").read_bytes()
+    clone = tmp_path / "clone"
+    subprocess.run(["git", "clone", "-q", f"--depth={depth}", root.as_uri(), str(clone)], check=True)
+    if known:
+        assert merged_at(clone, path, data) == git.tree_state(root).commit
+    else:
+        with pytest.raises(HistoryGap, match=r"shallow.* or name a beacon"):
+            merged_at(clone, path, data)
+
+
+def test_without_history_no_change_can_be_told(world, tmp_path):
+    with pytest.raises(RowproofError, match="must have a history to look into"):
+        read_options(tmp_path, 4, False, "x", "HEAD")
 
 
 @pytest.mark.parametrize("value", ["0", "-1", "many", "1.5"])
@@ -227,3 +373,23 @@ def test_a_count_must_be_one(value, capsys):
 def test_a_committed_row_of_the_slow_engine_passes(capsys):
     assert main(["verify", "--quiet", "--spot", "4", "--beacon", "test", str(ROOT / "results/cocarry-v1/b-stat")]) == 0
     assert "FAIL" not in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_forged_episodes_of_the_slow_engine_are_found(tmp_path):
+    folder = shutil.copytree(ROOT / "results/cocarry-v1/b-stat", tmp_path / "b-stat")
+    for path in folder.glob("episodes_seed*.jsonl"):
+        records = [json.loads(text) for text in path.read_text().splitlines()]
+        for record in records[::10]:
+            record["success"] = not record["success"]
+        path.write_text("".join(json.dumps(record, separators=(",", ":")) + "\n" for record in records))
+    finding = Spot(folder, ROOT, "public randomness", 2).episodes(40)
+    assert finding.holds is False
+    assert "field success" in finding.found
+
+
+@pytest.mark.slow
+def test_one_run_is_drawn_where_a_record_is_a_training():
+    finding = Spot(ROOT / "results/nanogpt-speedrun-cpu-v1/n7-no-change", ROOT, "test", 2).episodes(40)
+    assert finding.holds is True
+    assert finding.found.startswith("1 of 3 runs re-simulated, 0 differ by more than the tier allows")

@@ -99,6 +99,9 @@ def _verify(args: argparse.Namespace) -> int:
     root = judging_project(args.project)
     if (PACKAGE_ROOT / "Snakefile").is_file():
         require_unconverted(PACKAGE_ROOT)
+    from rowproof.spot import add_spot_checks, read_options
+
+    before = read_options(root, args.spot, args.retrain_one, args.beacon, args.added_since)
     looks_on = args.spot is not None or args.retrain_one
     options = args.plans, args.repo, args.allow_dirty
     subjects = [each for path in args.paths for each in find_subjects(path, *options, root=root)]
@@ -109,9 +112,7 @@ def _verify(args: argparse.Namespace) -> int:
         if not args.json and not looks_on:
             table.render(print, verbose=not args.quiet)
     if looks_on:
-        from rowproof.spot import add_spot_checks
-
-        add_spot_checks(tables, root, args.spot, args.retrain_one, args.beacon, args.cores)
+        add_spot_checks(tables, root, args.spot, args.retrain_one, args.beacon, args.cores, before)
     if args.json:
         print(json.dumps([table.as_json() for table in tables], indent=2))
     elif looks_on:
@@ -328,6 +329,11 @@ def parser() -> argparse.ArgumentParser:
         "--beacon",
         metavar="TEXT",
         help="a text that the maker of a row could not know, to draw by (default: the commit that merged the row)",
+    )
+    sub.add_argument(
+        "--added-since",
+        metavar="COMMIT",
+        help="look with --spot and --retrain-one only at records and trainings that are new since HEAD left COMMIT",
     )
     sub.add_argument("--cores", type=_count, default=_cores(), metavar="N", help="processes at once (all)")
     sub.set_defaults(run=_verify)

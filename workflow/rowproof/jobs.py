@@ -37,7 +37,8 @@ NOTE_FIELDS = {"sha256": (str,), "jobs": (list,)}
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def _cpu_model() -> str:
+def cpu_model() -> str:
+    """The processor by the name that its maker gave it, or ``unknown``."""
     try:
         for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
             if line.startswith("model name"):
@@ -81,7 +82,7 @@ class Job:
             "dirty": self.dirty,
             "seconds": round(time.monotonic() - self.started, 3),
             "platform": platform.platform(),
-            "cpu_model": _cpu_model(),
+            "cpu_model": cpu_model(),
             "python": platform.python_version(),
             "versions": {name: installed(name) for name in self.recipe["pins"]},
             "host": platform.node(),

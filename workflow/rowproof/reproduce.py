@@ -57,10 +57,10 @@ def first_difference(name: str, committed: bytes, rebuilt: bytes) -> str:
             old, new = ([line for _, line in split_lines(data, name)] for data in (committed, rebuilt))
             for number, (a, b) in enumerate(zip(old, new, strict=False), start=1):
                 if a != b:
-                    return f"{name}: record {number}, {_field(decode(a, name), decode(b, name))}"
+                    return f"{name}: record {number}, {field_difference(decode(a, name), decode(b, name))}"
             return f"{name}: {len(old)} records committed, {len(new)} rebuilt"
         if name.endswith(".json"):
-            return f"{name}: {_field(decode(committed, name), decode(rebuilt, name))}"
+            return f"{name}: {field_difference(decode(committed, name), decode(rebuilt, name))}"
     except RecordError:
         pass  # A damaged file has no fields.
     for index, (a, b) in enumerate(zip(committed, rebuilt, strict=False)):
@@ -69,15 +69,16 @@ def first_difference(name: str, committed: bytes, rebuilt: bytes) -> str:
     return f"{name}: {len(committed)} bytes committed, {len(rebuilt)} rebuilt"
 
 
-def _field(old: Any, new: Any, path: str = "") -> str:
+def field_difference(old: Any, new: Any, path: str = "") -> str:
+    """The first field, in the order of writing, in which two values differ, with both of its values."""
     if isinstance(old, dict) and isinstance(new, dict):
         for key in [*old, *new]:
             if key not in old or key not in new or encode_line(old[key]) != encode_line(new[key]):
-                return _field(old.get(key), new.get(key), f"{path}.{key}" if path else str(key))
+                return field_difference(old.get(key), new.get(key), f"{path}.{key}" if path else str(key))
     if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
         for index, (a, b) in enumerate(zip(old, new, strict=True)):
             if encode_line(a) != encode_line(b):
-                return _field(a, b, f"{path}[{index}]")
+                return field_difference(a, b, f"{path}[{index}]")
     if encode_line(old) == encode_line(new):
         return "written differently"
     return f"field {path}: committed {encode_line(old)[:120]}, rebuilt {encode_line(new)[:120]}"
@@ -122,32 +123,45 @@ def compare(row: str, committed: Path, rebuilt: Path) -> Comparison:
         return Comparison(row, tier, True, f"{len(names)} of {len(names)} identity files identical")
     if tier == "outcome":
         fresh = _object((rebuilt / "bundle.json").read_bytes(), f"{row}/bundle.json")
-        total, found = _compare_records(names, committed, rebuilt, _same_success)
+        total, found = _compare_records(names, committed, rebuilt, record_difference(tier, document.get("engine", "")))
         if found:
             return Comparison(row, tier, False, found)
         old_summary, new_summary = (_without_stress(d) for d in (document, fresh))
         if encode_line(old_summary) != encode_line(new_summary):
-            return Comparison(row, tier, False, f"bundle.json: summary, {_field(old_summary, new_summary)}")
+            return Comparison(row, tier, False, f"bundle.json: summary, {field_difference(old_summary, new_summary)}")
         return Comparison(row, tier, True, f"{total} of {total} episodes agree in success; summary equal")
     if tier == "statistical":
-        engine = engines().get(document.get("engine", ""))
-        checks = None if engine is None else import_module(engine.checks_module or engine.simulate_module)
-        difference = getattr(checks, "difference", None)
-        if difference is None:
-            raise RowproofError(
-                f"{row}: engine {document.get('engine')!r} must say how near a record must come, found none"
-            )
-        total, found = _compare_records(names, committed, rebuilt, difference)
+        total, found = _compare_records(names, committed, rebuilt, record_difference(tier, document.get("engine", "")))
         if found:
             return Comparison(row, tier, False, found)
         return Comparison(row, tier, True, f"{total} of {total} records as near as the tier demands")
     raise RowproofError(f"{row}: no comparison is defined for tier {tier!r}")
 
 
+def record_difference(tier: str, engine: str) -> Callable[[Any, Any], str | None]:
+    """A function of two records: how the second differs from the first by more than the tier allows, or None.
+
+    Raises:
+        RowproofError: the tier has no rule, or the engine none for the tier ``statistical``.
+    """
+    if tier == "exact":
+        return lambda old, new: None if encode_line(old) == encode_line(new) else field_difference(old, new)
+    if tier == "outcome":
+        return _same_success
+    if tier != "statistical":
+        raise RowproofError(f"records must be of a tier that can be compared, found {tier!r}")
+    known = engines().get(engine)
+    checks = None if known is None else import_module(known.checks_module or known.simulate_module)
+    difference: Callable[[Any, Any], str | None] | None = getattr(checks, "difference", None)
+    if difference is None:
+        raise RowproofError(f"engine {engine!r} must say how near a record must come, found none")
+    return difference
+
+
 def _same_success(old: Mapping[str, Any], new: Mapping[str, Any]) -> str | None:
     if old.get("success") is new.get("success"):
         return None
-    return _field({"success": old.get("success")}, {"success": new.get("success")})
+    return field_difference({"success": old.get("success")}, {"success": new.get("success")})
 
 
 def _compare_records(
