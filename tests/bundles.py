@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 from helpers import ROOT
-from rowproof import git
+from rowproof import cli, git
 from rowproof.boards import BoardSetup, load_board
 from rowproof.checkpoints import file_name, read_bytes, uri_of
 from rowproof.closure import HashCache
@@ -196,3 +196,11 @@ def make_row(root: Path, results_dir: Path, board: str, row: str, *, dirty: bool
     for name, content in files.items():
         (folder / name).write_bytes(content)
     return folder
+
+
+def entered(built: Path, tmp_path: Path, monkeypatch: Any) -> Path:
+    """A copy of a built project in which the command is called, as if it were installed from there."""
+    root = shutil.copytree(built, tmp_path / "p", symlinks=True)
+    monkeypatch.chdir(root)
+    monkeypatch.setattr(cli, "PACKAGE_ROOT", root)
+    return root

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from bundles import commit_all, make_project, make_row
+from bundles import commit_all, entered, make_project, make_row
 from helpers import ROOT
 from rowproof import cli
 from rowproof.boards import load_board
@@ -37,10 +37,7 @@ def built(tmp_path_factory):
 @pytest.fixture
 def project(built, tmp_path, monkeypatch):
     """A copy of it in which the command is called, as if it were installed from there."""
-    root = shutil.copytree(built, tmp_path / "p", symlinks=True)
-    monkeypatch.chdir(root)
-    monkeypatch.setattr(cli, "PACKAGE_ROOT", root)
-    return root
+    return entered(built, tmp_path, monkeypatch)
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import shutil
 import subprocess
 
 import pytest
-from bundles import make_project, make_row
+from bundles import entered, make_project, make_row
 from rowproof import cli
 from rowproof.evidence import signatures
 from rowproof.evidence.checks import CheckTable
@@ -40,10 +40,7 @@ def built(tmp_path_factory):
 
 @pytest.fixture
 def project(built, tmp_path, monkeypatch):
-    root = shutil.copytree(built, tmp_path / "p", symlinks=True)
-    monkeypatch.chdir(root)
-    monkeypatch.setattr(cli, "PACKAGE_ROOT", root)
-    return root
+    return entered(built, tmp_path, monkeypatch)
 
 
 def checks(root, signers, row=ROW):

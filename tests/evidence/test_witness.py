@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 import yaml
-from bundles import commit_all, make_project, make_row
+from bundles import commit_all, entered, make_project, make_row
 from rowproof import cli, git
 from rowproof.boards import Board
 from rowproof.errors import RowproofError
@@ -243,10 +243,7 @@ def built(tmp_path_factory, authority):
 
 @pytest.fixture
 def project(built, tmp_path, monkeypatch):
-    root = shutil.copytree(built, tmp_path / "p", symlinks=True)
-    monkeypatch.chdir(root)
-    monkeypatch.setattr(cli, "PACKAGE_ROOT", root)
-    return root
+    return entered(built, tmp_path, monkeypatch)
 
 
 def begun(root, when):

@@ -1,6 +1,7 @@
 """The zoo of forgeries, as a tool: its resealer is honest, its animals are refused, its score can be trusted."""
 
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -84,9 +85,9 @@ def test_a_verifier_that_accepts_everything_is_told_what_it_missed(tmp_path, cap
 def test_a_verifier_that_hangs_or_dies_has_found_nothing(tmp_path, world):
     _, animals = world
     animal = animals["b-rnd"][0]
-    waits = verifier(tmp_path, "import time; time.sleep(60)").replace("{}", "{}").split()
+    waits = verifier(tmp_path, "import time; time.sleep(60)").split()
     assert judge(animal, waits, timeout_s=0.2) == "no verdict"
-    dies = verifier(tmp_path, f"import os; os.kill(os.getpid(), {int(__import__('signal').SIGKILL)})").split()
+    dies = verifier(tmp_path, f"import os; os.kill(os.getpid(), {int(signal.SIGKILL)})").split()
     assert judge(animal, dies, timeout_s=30) == "no verdict"
     assert judge(animal, [os.fspath(tmp_path / "none"), "{}"], timeout_s=30) == "no verdict"
 

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from forgeries.boards import BOARDS, Board
-from forgeries.rows import ROWS, NotApplicableError
-from forgeries.seal import Row
+from forgeries.rows import ROWS
+from forgeries.seal import NotApplicableError, Row
 
 HONEST = "honest"
 

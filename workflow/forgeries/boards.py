@@ -1,21 +1,18 @@
 """Forgeries of a rendered board: pages that say what the rows beside them do not."""
 
-import json
 import os
 import re
 import shutil
 from collections.abc import Callable
 
 from rowproof.layout import document_digest
-from rowproof.records import encode_document
 
-from forgeries.rows import NotApplicableError
-from forgeries.seal import Copy, sha256
+from forgeries.seal import Copy, NotApplicableError, registry, sha256
 
 Alteration = Callable[["Board"], None]
 # kind -> name -> alteration
 BOARDS: dict[str, dict[str, Alteration]] = {}
-INDEX = "leaderboard.json"
+INDEX, REPORT = "leaderboard.json", "admission_report.json"
 
 
 class Board(Copy):
@@ -36,14 +33,7 @@ class Board(Copy):
         return self.load(INDEX)["rows"][0]["row"]
 
 
-def forgery(kind: str) -> Callable[[Alteration], Alteration]:
-    """Register an alteration under its kind and its own name."""
-
-    def register(alteration: Alteration) -> Alteration:
-        BOARDS.setdefault(kind, {})[alteration.__name__] = alteration
-        return alteration
-
-    return register
+forgery = registry(BOARDS)
 
 
 def _other_digit(data: bytes) -> bytes:
@@ -129,40 +119,37 @@ def a_pipe_in_the_place_of_the_document(board: Board) -> None:
     os.mkfifo(board.path / INDEX)
 
 
+def _edit_report(board: Board, change: Callable[[dict], object]) -> None:
+    """Change the admission report and seal it again."""
+    if not (board.path / REPORT).is_file():
+        raise NotApplicableError("the board has no admission report")
+
+    def whole(document: dict) -> None:
+        change(document)
+        if "digest" in document:
+            document["digest"] = document_digest(document)
+
+    board.edit(REPORT, whole)
+    board.reseal()
+
+
 @forgery("admission")
 def a_verdict_of_admission(board: Board) -> None:
     """Another verdict, with the digests that follow."""
-    report = board.path / "admission_report.json"
-    if not report.is_file():
-        raise NotApplicableError("the board has no admission report")
-    document = json.loads(report.read_bytes())
-    document["verdict"] = "ADMITTED"
-    if "digest" in document:
-        document["digest"] = document_digest(document)
-    report.write_bytes(encode_document(document))
-    board.reseal()
+    _edit_report(board, lambda document: document.update(verdict="ADMITTED"))
 
 
 @forgery("admission")
 def no_report_of_admission(board: Board) -> None:
     """The report is gone."""
-    report = board.path / "admission_report.json"
-    if not report.is_file():
+    if not (board.path / REPORT).is_file():
         raise NotApplicableError("the board has no admission report")
-    report.unlink()
-    board.edit(INDEX, lambda document: document["files"].pop("admission_report.json", None))
+    (board.path / REPORT).unlink()
+    board.edit(INDEX, lambda document: document["files"].pop(REPORT, None))
     board.reseal()
 
 
 @forgery("admission")
 def a_threshold_of_admission(board: Board) -> None:
     """The bar is lower than the plan has it."""
-    report = board.path / "admission_report.json"
-    if not report.is_file():
-        raise NotApplicableError("the board has no admission report")
-    document = json.loads(report.read_bytes())
-    document["thresholds"]["tau_solv"] = 0.5
-    if "digest" in document:
-        document["digest"] = document_digest(document)
-    report.write_bytes(encode_document(document))
-    board.reseal()
+    _edit_report(board, lambda document: document["thresholds"].update(tau_solv=0.5))

@@ -10,25 +10,14 @@ from rowproof.checkpoints import uri_of
 from rowproof.families import engines
 from rowproof.layout import PROVENANCE, SUMS, episode_file, learned_files
 
-from forgeries.seal import Row
+from forgeries.seal import NotApplicableError, Row, registry
 
 Alteration = Callable[[Row], None]
 # kind -> name -> alteration
 ROWS: dict[str, dict[str, Alteration]] = {}
 
 
-class NotApplicableError(Exception):
-    """This bundle offers nothing to which the alteration could be done."""
-
-
-def forgery(kind: str) -> Callable[[Alteration], Alteration]:
-    """Register an alteration under its kind and its own name."""
-
-    def register(alteration: Alteration) -> Alteration:
-        ROWS.setdefault(kind, {})[alteration.__name__] = alteration
-        return alteration
-
-    return register
+forgery = registry(ROWS)
 
 
 def _need(condition: object, what: str) -> None:

@@ -24,6 +24,23 @@ def sha256(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
+class NotApplicableError(Exception):
+    """This evidence offers nothing to which an alteration could be done."""
+
+
+def registry(kinds: dict[str, dict[str, Callable[[Any], None]]]) -> Callable[[str], Callable[[Any], Any]]:
+    """A decorator that takes a kind and enters an alteration under it and its own name: kind -> name -> alteration."""
+
+    def forgery(kind: str) -> Callable[[Any], Any]:
+        def register(alteration: Any) -> Any:
+            kinds.setdefault(kind, {})[alteration.__name__] = alteration
+            return alteration
+
+        return register
+
+    return forgery
+
+
 class Copy:
     """A copy of a folder of evidence."""
 

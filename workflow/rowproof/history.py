@@ -70,7 +70,11 @@ def require_ancestor(root: Path | None, commit: str) -> None:
         HistoryGap: it cannot be told: no project, no history, a shallow clone, or no such commit here.
         ForeignCommitError: the commit is here and none of this history.
     """
-    head = head_of(root)
+    _require_below(root, head_of(root), commit)
+
+
+def _require_below(root: Path | None, head: str, commit: str) -> None:
+    """:func:`require_ancestor` where HEAD is known."""
     assert root is not None
     found, whole = _ancestors(root, head)
     if commit in found:
@@ -98,9 +102,9 @@ def committed_file(root: Path | None, commit: str, path: str) -> bytes | None:
         HistoryGap: it cannot be told.
         ForeignCommitError: see :func:`require_ancestor`.
     """
-    if commit == "HEAD":
-        commit = head_of(root)
-    require_ancestor(root, commit)
+    head = head_of(root)
+    commit = head if commit == "HEAD" else commit
+    _require_below(root, head, commit)
     assert root is not None
     oid = files_of(root, commit).get(path)
     return None if oid is None else _content(root, oid)
@@ -124,7 +128,7 @@ def first_commit_with(root: Path | None, commit: str, path: str, blob: str) -> s
     head = head_of(root)
     assert root is not None
     start = head if commit == "HEAD" else commit
-    require_ancestor(root, start)
+    _require_below(root, head, start)
     out = git.run(root, "rev-list", "--reverse", "--end-of-options", start, "--", path)
     if out is None:
         raise HistoryGap(f"the versions of {path} must be in this clone: fetch all of it (git fetch --refetch)")

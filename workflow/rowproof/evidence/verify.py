@@ -10,7 +10,7 @@ import stat
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -39,7 +39,7 @@ from rowproof.evidence.checks import CheckTable
 from rowproof.evidence.learning import selection_problems, training_problems
 from rowproof.evidence.replay import replay_at
 from rowproof.evidence.statistics import row_summary
-from rowproof.evidence.weights import learned_documents, replay_validation, shared_weights
+from rowproof.evidence.weights import replay_validation, shared_weights
 from rowproof.families import Engine, engines
 from rowproof.hashing import sha256_hex
 from rowproof.history import ForeignCommitError, committed_file, first_commit_with, require_ancestor
@@ -440,7 +440,10 @@ class _Checker:
         with self.table.guard("training:distinct", must):
             seeds = self.plan.grid.seeds
             weights = {seed: self.files[learned_files(seed)[2]] for seed in seeds}
-            problems = shared_weights(learned_documents(self.files, seeds), weights)
+            trainings = {seed: self.documents.get(learned_files(seed)[0]) for seed in seeds}
+            if None in trainings.values():
+                raise RowproofError("no readable training of every seed")
+            problems = shared_weights(trainings, weights)
             found = "; ".join(problems[:5])
             way_out = "train each seed by itself: remove the row and build it again"
             self.table.add("training:distinct", not problems, must, f"{found}: {way_out}" if problems else "distinct")
@@ -797,7 +800,7 @@ class _Checker:
         try:
             commit = self._runnable(commits)
             made = self._replayed_at(commit, sum(len(line.encode()) + 1 for line in stated))
-        except (HistoryGap, RowproofError) as gap:
+        except RowproofError as gap:
             self.table.leave_unproven("records:replay", must, f"{here}; not run by its own: {gap}")
             return
         found = differing(made)
@@ -872,8 +875,9 @@ class _Checker:
 
     def _commits(self) -> list[str]:
         """The commits at which the stages ran, as far as HEAD of the project descends from them."""
-        return [commit for commit, gap in self._standing().items() if gap is None]
+        return [commit for commit, gap in self._standing.items() if gap is None]
 
+    @cached_property
     def _standing(self) -> dict[str, Exception | None]:
         """Every recorded commit, and what keeps it from being history of the project."""
         found: dict[str, Exception | None] = {}
@@ -888,7 +892,7 @@ class _Checker:
     def _commits_here(self) -> None:
         """Every commit that the bundle names is one of the project's history."""
         must = "HEAD of the project descends from every commit at which the stages ran"
-        standing = self._standing()
+        standing = self._standing
         foreign = [str(error) for error in standing.values() if isinstance(error, ForeignCommitError)]
         gaps = [str(error) for error in standing.values() if error and not isinstance(error, ForeignCommitError)]
         if not standing:
@@ -921,7 +925,7 @@ class _Checker:
 
     def _require_whole(self) -> None:
         """Raise where an earlier version of a file could not be read, for it may be the one that fits."""
-        if self.gap is not None and not any(isinstance(e, ForeignCommitError) for e in self._standing().values()):
+        if self.gap is not None and not any(isinstance(e, ForeignCommitError) for e in self._standing.values()):
             raise HistoryGap(f"the files of today do not fit, and those of then cannot be read: {self.gap}")
 
     def _provenance(self) -> None:
@@ -949,7 +953,7 @@ class _Checker:
         must = "made from a clean checkout at a known commit"
         dirty = self.documents.get(PROVENANCE, {}).get("dirty")
         unknown = any(job["commit"] == "unknown" for job in self._jobs())
-        missing = [commit for commit, gap in self._standing().items() if gap is not None]
+        missing = [commit for commit, gap in self._standing.items() if gap is not None]
         if dirty is not False or unknown or not self._jobs():
             found = "from a modified or unknown checkout: commit, then build again"
             self.table.add("eligibility:clean", self.allow_dirty, must, found)
@@ -962,7 +966,7 @@ class _Checker:
     def _history(self) -> None:
         commits = sorted({job["commit"] for job in self._jobs()})
         root = self.root
-        missing = [c for c in commits if c == "unknown" or self._standing()[c] is not None]
+        missing = [c for c in commits if c == "unknown" or self._standing[c] is not None]
         gap = (self.gap or f"commits {missing or 'not recorded'}") if missing or not commits else None
         must = "what binds the row in the plan was committed before the records were made, as it is"
         with self.table.guard("history:plan", must):

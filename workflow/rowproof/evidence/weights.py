@@ -11,7 +11,6 @@ import safetensors.numpy
 
 from rowproof.errors import RowproofError
 from rowproof.evidence.checks import CheckTable
-from rowproof.layout import learned_files
 from rowproof.records import decode, encode_line
 
 # Far more than any training leaves; a larger document is read by nobody.
@@ -99,8 +98,3 @@ def check_distinct(table: CheckTable, results: Path) -> None:
         table.add(
             "results:checkpoints", not shared, must, f"{found}: {way_out}" if shared else f"{len(places)} distinct"
         )
-
-
-def learned_documents(files: Mapping[str, bytes], seeds: list[int]) -> dict[int, dict[str, Any]]:
-    """Training seed -> document of the training, of a bundle's files."""
-    return {seed: decode(files[learned_files(seed)[0]], learned_files(seed)[0]) for seed in seeds}
